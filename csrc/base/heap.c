@@ -1,0 +1,135 @@
+/* heap.c - which deadline comes first: the moves.
+ *
+ * An entry is never swapped upwards or downwards step by step. It is held in the hand while a hole
+ * moves to where it belongs: each step writes one entry and one place instead of two. The hole
+ * moves at most once per level, and there are at most 30 levels (PDI_HEAP_CAPACITY_MAX), which
+ * bounds both loops.
+ */
+#include "base/heap.h"
+
+#include <stdbool.h>
+
+#include "base/check.h"
+
+static bool earlier(const struct pdi_heap_entry *a, const struct pdi_heap_entry *b)
+{
+    return a->deadline < b->deadline || (a->deadline == b->deadline && a->item < b->item);
+}
+
+static void set(struct pdi_heap *heap, uint32_t place, struct pdi_heap_entry entry)
+{
+    heap->entries[place] = entry;
+    heap->places[entry.item] = place;
+}
+
+/* Moves the hole up past every parent that is later than `entry`; answers where it ends. */
+static uint32_t hole_up(struct pdi_heap *heap, uint32_t hole, const struct pdi_heap_entry *entry)
+{
+    while (hole > 0) {
+        uint32_t parent = (hole - 1) / 2;
+        if (!earlier(entry, &heap->entries[parent])) {
+            break;
+        }
+        set(heap, hole, heap->entries[parent]);
+        hole = parent;
+    }
+    return hole;
+}
+
+/* Moves the hole down past every child that is earlier than `entry`; answers where it ends. */
+static uint32_t hole_down(struct pdi_heap *heap, uint32_t hole, const struct pdi_heap_entry *entry)
+{
+    for (;;) {
+        uint32_t child = 2 * hole + 1;
+        if (child >= heap->count) {
+            return hole;
+        }
+        if (child + 1 < heap->count && earlier(&heap->entries[child + 1], &heap->entries[child])) {
+            child++;
+        }
+        if (!earlier(&heap->entries[child], entry)) {
+            return hole;
+        }
+        set(heap, hole, heap->entries[child]);
+        hole = child;
+    }
+}
+
+/* Puts `entry` where it belongs, starting from a hole anywhere. If the first walk moves the hole,
+ * the entry is earlier than all that is then below it, and the second walk ends at once. */
+static void settle(struct pdi_heap *heap, uint32_t hole, struct pdi_heap_entry entry)
+{
+    hole = hole_up(heap, hole, &entry);
+    hole = hole_down(heap, hole, &entry);
+    set(heap, hole, entry);
+}
+
+/* Takes out the entry at `place` and fills the hole with the last one. */
+static void take(struct pdi_heap *heap, uint32_t place)
+{
+    struct pdi_heap_entry last = heap->entries[--heap->count];
+    heap->places[heap->entries[place].item] = PDI_HEAP_NOWHERE;
+    if (place != heap->count) {
+        settle(heap, place, last);
+    }
+}
+
+int pdi_heap_init(struct pdi_heap *heap, struct pdi_heap_entry *entries, uint32_t capacity,
+                  uint32_t *places, uint32_t items_max)
+{
+    if (capacity > PDI_HEAP_CAPACITY_MAX) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    *heap = (struct pdi_heap){
+        .entries = entries, .places = places, .capacity = capacity, .items_max = items_max};
+    for (uint32_t item = 0; item < items_max; item++) {
+        places[item] = PDI_HEAP_NOWHERE;
+    }
+    return PYDDSI_OK;
+}
+
+int pdi_heap_put(struct pdi_heap *heap, uint32_t item, pdi_time deadline)
+{
+    if (item >= heap->items_max) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    uint32_t place = heap->places[item];
+    if (deadline == PDI_TIME_NEVER) {
+        if (place != PDI_HEAP_NOWHERE) {
+            take(heap, place);
+        }
+        return PYDDSI_OK;
+    }
+    if (place == PDI_HEAP_NOWHERE) {
+        if (heap->count == heap->capacity) {
+            return PYDDSI_NO_SPACE;
+        }
+        place = heap->count++;
+    }
+    settle(heap, place, (struct pdi_heap_entry){deadline, item});
+    return PYDDSI_OK;
+}
+
+pdi_time pdi_heap_get(const struct pdi_heap *heap, uint32_t item)
+{
+    if (item >= heap->items_max || heap->places[item] == PDI_HEAP_NOWHERE) {
+        return PDI_TIME_NEVER;
+    }
+    PDI_CHECK(heap->entries[heap->places[item]].item == item);
+    return heap->entries[heap->places[item]].deadline;
+}
+
+pdi_time pdi_heap_due(const struct pdi_heap *heap)
+{
+    return heap->count == 0 ? PDI_TIME_NEVER : heap->entries[0].deadline;
+}
+
+int pdi_heap_pop(struct pdi_heap *heap, pdi_time now, uint32_t *item)
+{
+    if (heap->count == 0 || heap->entries[0].deadline > now) {
+        return PYDDSI_AGAIN;
+    }
+    *item = heap->entries[0].item;
+    take(heap, 0);
+    return PYDDSI_OK;
+}
