@@ -103,13 +103,17 @@ def _flag(row: Any, bit: int) -> Flag:
 def _spec(row: Any) -> Spec:
     types = _enum("pyddsi_type", "PYDDSI_TYPE_")
     presences = _enum("pyddsi_presence", "PYDDSI_")
-    flags = [
-        _flag(row.flag[i], 0x20 << i) for i in range(3) if row.flag[i].text != ffi.NULL
-    ]
+    flags = [_flag(row.flag[i], 0x20 << i) for i in range(3) if row.flag[i].text != ffi.NULL]
     fields = [_field(row.field[i], types, presences) for i in range(row.field_count)]
     part = row.part.decode("ascii")
     return Spec(
-        text(row.name), text(row.text), row.number, part, bool(row.marker), tuple(flags), tuple(fields)
+        text(row.name),
+        text(row.text),
+        row.number,
+        part,
+        bool(row.marker),
+        tuple(flags),
+        tuple(fields),
     )
 
 

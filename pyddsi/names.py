@@ -29,8 +29,8 @@ _META = (None, "ls", "id")
 
 
 def _fault(name: str, fault: Any, shown: bytes) -> InvalidNameError:
-    # The core counts bytes; a person counts characters.
-    at = len(shown[: fault.at].decode("utf-8", "replace"))
+    # The core counts bytes; a person counts characters, and each has one byte that is not 10xxxxxx.
+    at = sum(byte & 0xC0 != 0x80 for byte in shown[: fault.at + 1]) - (fault.at < len(shown))
     pointer = f"{name!r}, character {at + 1}"
     return InvalidNameError(
         f"{pointer}: {text(lib.pyddsi_rule_text(fault.rule))}",
@@ -41,6 +41,8 @@ def _fault(name: str, fault: Any, shown: bytes) -> InvalidNameError:
 
 
 def _written(call: Any, name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a name is a text, not {name!r}")
     data = name.encode("utf-8", "surrogatepass")
     out, size, fault = ffi.new("char[]", SIZE_MAX), ffi.new("size_t *"), ffi.new("pyddsi_fault *")
     if call(data, len(data), out, SIZE_MAX, size, fault) != lib.PYDDSI_OK:
@@ -101,7 +103,7 @@ def _path(name: str | Name) -> bytes:
 def matches(pattern: str | Name, name: str | Name) -> bool:
     """Whether the pattern's path covers this name, which has no wildcards. Tags and predicates are not looked at."""
     one, two = _path(pattern), _path(name)
-    if isinstance(name, Name) and name.wild or b"*" in two or b"?" in two:
+    if b"*" in two or b"?" in two:
         raise ValueError(f"{str(name)!r} has wildcards: ask intersect() whether two patterns meet")
     return bool(lib.pyddsi_match(one, len(one), two, len(two)))
 

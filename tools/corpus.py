@@ -21,7 +21,7 @@ STREAM_OPTIONS = bytes([1, 7, 0])
 PACKET_MAX = 256  # a seed should be small
 
 # What no capture holds: the messages beyond zhe, one packet each.
-EXTENSIONS = {
+EXTENSIONS: dict[str, list[wire.Message]] = {
     "batch": [wire.BData(3, 1, [wire.Sample(b"a"), wire.Sample(b"")], reliable=True, sync=True)],
     "batch_actual": [
         wire.BData(4, wire.SelectionId(2), [wire.Sample(b"a", rid=9)], actual=True, reliable=True)
@@ -47,7 +47,9 @@ EXTENSIONS = {
                 wire.ForgetPublication(4),
                 wire.ForgetSubscription(4),
                 wire.ForgetSelection(wire.SelectionId(1)),
-                wire.Resource(5, "/b", properties=[wire.Property(6, b"\0"), wire.Property(301, b"")]),
+                wire.Resource(
+                    5, "/b", properties=[wire.Property(6, b"\0"), wire.Property(301, b"")]
+                ),
                 wire.Result(9, 5, id=8),
                 wire.Commit(9),
             ],
@@ -74,7 +76,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
     seen: set[object] = set()
     for path in sorted((ROOT / "captures").rglob("*.pcap")):
-        stream = b""
+        stream, data = b"", b""
         with open_capture(path) as capture:
             traffic = Traffic(capture, 7447)
             for packet in traffic:
@@ -91,7 +93,9 @@ def main() -> None:
                     (packets / name).write_bytes(PACKET_OPTIONS + data)
         if stream:
             (streams / path.stem).write_bytes(STREAM_OPTIONS + stream)
-            (streams / f"{path.stem}_unframed").write_bytes(STREAM_OPTIONS + stream + wire.frame(b"") + data)
+            (streams / f"{path.stem}_unframed").write_bytes(
+                STREAM_OPTIONS + stream + wire.frame(b"") + data
+            )
     for name, messages in EXTENSIONS.items():
         (packets / name).write_bytes(PACKET_OPTIONS + wire.encode(messages))
 

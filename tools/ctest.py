@@ -115,10 +115,12 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     chosen = parser.parse_args(arguments)
     try:
         build = Build(Config(chosen.cc, chosen.sanitize), root)
+        passed = run_all(build, [name for name in names(root) if chosen.part in name])
     except BuildError as error:
         print(error)
         return 1
-    passed = run_all(build, [name for name in names(root) if chosen.part in name])
+    except KeyboardInterrupt:
+        return 130
     return 0 if passed else 1
 
 

@@ -185,7 +185,9 @@ def render_classes() -> str:
         entries = "".join(f"    {row.number}: {class_name(row)},\n" for row in bodies(table))
         parts.append(f"{variable}: dict[int, type[{kind}]] = {{\n{entries}}}")
         names.append(variable)
-    listing = "".join(f'    "{name}",\n' for name in sorted(names))
+    listing = "".join(
+        f'    "{name}",\n' for name in sorted(names, key=lambda name: (not name.isupper(), name))
+    )
     parts.append(f"__all__ = [\n{listing}]")
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 

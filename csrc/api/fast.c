@@ -11,7 +11,8 @@
 #include "wire/columns.h"
 #include "wire/decode.h"
 
-#define ROWS_FIRST 256 /* rows that the columns begin with; they double when they are full */
+#define ROWS_FIRST     256 /* rows that the columns begin with, besides one for each packet */
+#define ROWS_GUESS_MAX (1U << 24) /* never take more than this on a guess */
 
 /* The arrays of pyddsi_columns in order: where the pointer stands, and the size of an element. */
 static const struct {
@@ -37,6 +38,7 @@ struct table {
     pyddsi_columns columns;
     PyObject *memory[ARRAYS];
     PyObject *faults; /* (packet, rule, at), one for each packet that ends in one */
+    size_t total;     /* packets, as far as is known */
 };
 
 static int resize(struct table *table, size_t rows)
@@ -50,7 +52,7 @@ static int resize(struct table *table, size_t rows)
         if (table->memory[i] == NULL)
             return -1;
         void *data = PyByteArray_AsString(table->memory[i]);
-        memcpy((char *)&table->columns + arrays[i].at, &data, sizeof(data));
+        memcpy((char *)&table->columns + arrays[i].at, (const void *)&data, sizeof(data));
     }
     table->columns.capacity = rows;
     return 0;
@@ -64,15 +66,25 @@ static int note_fault(struct table *table, uint32_t number, const pyddsi_fault *
     return failed ? -1 : 0;
 }
 
+/* How many rows to go on with when the packet with this number does not fit: as many as all will have if the rest is
+ * like what has been, a little more, and twice what there is at the least. */
+static size_t more_rows(const struct table *table, uint32_t number)
+{
+    size_t twice = table->columns.capacity * 2;
+    double each = (double)table->columns.count / (number + 1.0);
+    double expected = each * (double)table->total * 1.05;
+    return expected > (double)twice && expected < ROWS_GUESS_MAX ? (size_t)expected : twice;
+}
+
 /* One packet into the table, growing it as often as it takes. */
 static int add_packet(struct table *table, const pyddsi_reading *reading, uint32_t number,
                       const uint8_t *data, size_t size)
 {
     pyddsi_fault fault;
     int status;
-    while ((status = pyddsi_columns_packet(&table->columns, reading, number, data, size,
-                                           &fault)) == PYDDSI_NO_SPACE)
-        if (resize(table, table->columns.capacity * 2) < 0)
+    while ((status = pyddsi_columns_packet(&table->columns, reading, number, data, size, &fault)) ==
+           PYDDSI_NO_SPACE)
+        if (resize(table, more_rows(table, number)) < 0)
             return -1;
     if (status == PYDDSI_OK)
         return 0;
@@ -155,9 +167,9 @@ PyObject *pdi_fast_columns(PyObject *self, PyObject *const *args, Py_ssize_t cou
         return NULL;
     }
     memcpy(&reading, PyBytes_AsString(args[1]), sizeof(reading));
-    struct table table = {.faults = PyList_New(0)};
+    struct table table = {.faults = PyList_New(0), .total = (size_t)PyList_Size(args[0])};
     PyObject *result = NULL;
-    if (table.faults != NULL && resize(&table, ROWS_FIRST) == 0 &&
+    if (table.faults != NULL && resize(&table, table.total + ROWS_FIRST) == 0 &&
         add_all(&table, &reading, args[0]) == 0)
         result = answer(&table);
     for (size_t i = 0; i < ARRAYS; i++)

@@ -15,10 +15,10 @@ enum pdi_vle pdi_vle_get_long(struct pdi_reader *reader, uint64_t max, unsigned 
         if (i == PDI_VLE_MAX - 1 && group > 1)
             return PDI_VLE_WIDE; /* bits 64 and up */
         sum |= group << (7 * i);
+        if (sum > max)
+            return PDI_VLE_WIDE; /* whatever may follow */
         if (byte & 0x80)
             continue;
-        if (sum > max)
-            return PDI_VLE_WIDE;
         *value = sum;
         reader->at = at;
         return byte == 0 && i > 0 ? PDI_VLE_LONG_FORM : PDI_VLE_OK;

@@ -1,14 +1,17 @@
 /* bytes.h - reading and writing bytes inside bounds.
  *
- * A reader is a pointer and an end, a writer the same with a wish to write; nothing in the core touches bytes from
- * outside except through these functions, so the question "can it read past the end?" has one place to be asked.
+ * A reader is a pointer and an end, a writer the same with a wish to write; nothing in the core
+ * touches bytes from outside except through these functions, so the question "can it read past the
+ * end?" has one place to be asked.
  *
- * VLE is the protocol's number: seven bits a byte, least significant group first, the top bit set on all bytes but the
- * last. The shortest form is the only one we write. On reading, longer forms are taken as long as they fit the field:
- * a field has a largest value and a largest number of bytes (3 for 16 bits, 5 for 32, 10 for 64), and a byte that could
- * only make the number larger than that is an overflow even before the number ends.
+ * VLE is the protocol's number: seven bits a byte, least significant group first, the top bit set
+ * on all bytes but the last. The shortest form is the only one we write. On reading, longer forms
+ * are taken as long as they fit the field: a field has a largest value and a largest number of
+ * bytes (3 for 16 bits, 5 for 32, 10 for 64), and a byte that could only make the number larger
+ * than that is an overflow even before the number ends.
  *
- * Numbers of one and two bytes are nearly all there is, so they are read inline; the loop for the rest is a call.
+ * Numbers of one and two bytes are nearly all there is, so they are read inline; the loop for the
+ * rest is a call.
  */
 #ifndef PDI_BASE_BYTES_H
 #define PDI_BASE_BYTES_H
@@ -47,8 +50,8 @@ static inline size_t pdi_reader_left(const struct pdi_reader *reader)
 enum pdi_vle pdi_vle_get_long(struct pdi_reader *reader, uint64_t max, unsigned bytes_max,
                               uint64_t *value);
 
-/* Reads a number of at most |max| in at most |bytes_max| bytes. Unless the answer is OK or LONG_FORM neither the
- * reader nor the value has changed. */
+/* Reads a number of at most |max| in at most |bytes_max| bytes. Unless the answer is OK or
+ * LONG_FORM neither the reader nor the value has changed. */
 static inline enum pdi_vle pdi_vle_get(struct pdi_reader *reader, uint64_t max, unsigned bytes_max,
                                        uint64_t *value)
 {

@@ -77,7 +77,7 @@ __attribute__((target("sse4.2"))) static uint32_t by_processor(uint32_t crc, con
                                                                size_t size)
 {
     const uint8_t *bytes = data;
-    uint64_t wide = (uint32_t)~crc;
+    uint64_t wide = ~crc;
     for (; size >= 8; size -= 8, bytes += 8) {
         uint64_t word;
         memcpy(&word, bytes, sizeof word);

@@ -113,13 +113,12 @@ static inline int pdi_ring_mpsc_push(struct pdi_ring_mpsc *ring, const void *ite
     uint64_t count = pdi_atomic64_load_relaxed(&ring->tail);
     for (int claims = 0; claims < PDI_RING_MPSC_CLAIMS_MAX; claims++) {
         struct pdi_ring_mpsc_slot *slot = pdi_ring_mpsc_slot(ring, count);
-        int64_t ahead = (int64_t)(pdi_atomic64_load_acquire(&slot->sequence) - count);
-        if (ahead < 0) { /* it still holds an item of the last round */
+        uint64_t sequence = pdi_atomic64_load_acquire(&slot->sequence);
+        if ((int64_t)(sequence - count) < 0) { /* it still holds an item of the last round */
             return PYDDSI_AGAIN;
         }
-        if (ahead > 0) { /* the tail that we know is old */
-            count = pdi_atomic64_load_relaxed(&ring->tail);
-        } else if (pdi_atomic64_cas(&ring->tail, &count, count + 1)) {
+        /* If it is past count, the tail that we know is old; then this fails and brings the new. */
+        if (pdi_atomic64_cas(&ring->tail, &count, count + 1)) {
             pdi_atomic_yield();
             memcpy(slot->item, item, ring->item_size);
             pdi_atomic64_store_release(&slot->sequence, count + 1);

@@ -7,6 +7,8 @@
  *     second copy of them and no translation can go wrong;
  *   - functions named pyddsi_..., implemented in csrc/api.
  *
+ * It is long because it is the only one: one list of words is easier to keep true than several.
+ *
  * The part between the two cffi marks is plain C without a macro or an attribute: the Python package's build script
  * (pyddsi/_build.py) hands it to cffi as it stands, so that this file is the only truth about the boundary.
  */
@@ -447,6 +449,8 @@ typedef struct {
     uint64_t *rid;        /* as on the wire */
     uint32_t *payload_at; /* in the packet */
     uint32_t *payload_size;
+    uint8_t last_kind; /* for the columns' own use; begins with 0 */
+    uint8_t last_has;
 } pyddsi_columns;
 
 /* Appends the messages of one packet. OK; NO_SPACE: columns.count is as before the packet, whose messages need more

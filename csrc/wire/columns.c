@@ -20,10 +20,12 @@ static unsigned columns_of(const pyddsi_spec *spec)
     return has;
 }
 
-static void append(pyddsi_columns *columns, uint32_t number, const uint8_t *data, unsigned has,
+/* Writes one row. |columns| is the caller's own copy, so the compiler knows that no row lies in it.
+ */
+static void append(const pyddsi_columns *columns, size_t row, uint32_t number, const uint8_t *data,
                    const pyddsi_message *message)
 {
-    size_t row = columns->count++;
+    unsigned has = columns->last_has;
     int payload = (has & HAS_PAYLOAD) != 0;
     columns->packet[row] = number;
     columns->at[row] = (uint32_t)message->at;
@@ -40,27 +42,25 @@ static void append(pyddsi_columns *columns, uint32_t number, const uint8_t *data
 int pdi_columns_packet(pyddsi_columns *columns, const pyddsi_reading *reading, uint32_t number,
                        const uint8_t *data, size_t size, pyddsi_fault *fault)
 {
-    size_t before = columns->count;
-    unsigned kind = PYDDSI_KIND_COUNT, has = 0;
+    pyddsi_columns copy = *columns;
     pyddsi_decoder decoder;
     pyddsi_message message;
+    int status;
     if (size > UINT32_MAX)
         return PYDDSI_BAD_ARGUMENT;
     pdi_decoder_init(&decoder, reading, data, size);
-    for (;;) { /* each turn takes a byte at least */
-        int status = pdi_decoder_next(&decoder, &message);
-        if (status != PYDDSI_OK) {
-            *fault = decoder.fault;
-            return status == PYDDSI_END ? PYDDSI_OK : status;
-        }
-        if (columns->count == columns->capacity) {
-            columns->count = before;
+    while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* a byte at least */
+        if (copy.count == copy.capacity)
             return PYDDSI_NO_SPACE;
+        if (message.kind != copy.last_kind) {
+            copy.last_kind = message.kind;
+            copy.last_has = (uint8_t)columns_of(&pdi_messages[message.kind]);
         }
-        if (message.kind != kind) {
-            kind = message.kind;
-            has = columns_of(&pdi_messages[kind]);
-        }
-        append(columns, number, data, has, &message);
+        append(&copy, copy.count++, number, data, &message);
     }
+    columns->count = copy.count;
+    columns->last_kind = copy.last_kind;
+    columns->last_has = copy.last_has;
+    *fault = decoder.fault;
+    return status == PYDDSI_END ? PYDDSI_OK : status;
 }

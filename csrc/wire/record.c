@@ -43,12 +43,12 @@ static int too_large(unsigned type)
 /* The rules on ids that only the strict reading and zhe have. */
 static int id_rule(const pyddsi_reading *reading, unsigned type, uint64_t id)
 {
-    int strict = reading->strict;
-    if (type == PYDDSI_TYPE_SID)
-        return strict && id % 2 == 0 ? PYDDSI_RULE_ID_PARITY : PYDDSI_RULE_NONE;
-    if (id % 2 == 1 && (!strict || type == PYDDSI_TYPE_RID))
-        return PYDDSI_RULE_ID_PARITY; /* zhe knows no selections at all */
-    if (id <= 1 && strict && type != PYDDSI_TYPE_ID_NONE)
+    int odd = id % 2 == 1;
+    if (!reading->strict) /* zhe knows no selections but in their own declarations */
+        return odd && type != PYDDSI_TYPE_SID ? PYDDSI_RULE_ID_PARITY : PYDDSI_RULE_NONE;
+    if (odd ? type == PYDDSI_TYPE_RID : type == PYDDSI_TYPE_SID)
+        return PYDDSI_RULE_ID_PARITY;
+    if (id <= 1 && (odd || type != PYDDSI_TYPE_ID_NONE)) /* the one 0 with a meaning is even */
         return PYDDSI_RULE_ID_ZERO;
     return PYDDSI_RULE_NONE;
 }

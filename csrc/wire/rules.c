@@ -1,10 +1,13 @@
 /* rules.c - the rules as a table. See rules.h.
  *
- * The column zhe is what a live zhe did (wire.md, sections 5, 12 and 16), over UDP. Two things
- * depend on more than the rule: a message that is cut stalls a stream instead of ending its
- * session, and a peer id that is refused in an OPEN ends the session in a KEEPALIVE.
+ * The column zhe is what a live zhe did, over UDP. Some things depend on more than the rule: a
+ * message of a kind that zhe does not know breaks no other rule for it, one that is cut stalls a
+ * stream instead of ending its session, and a peer id that is refused in an OPEN ends the session
+ * in a KEEPALIVE.
  */
 #include "wire/rules.h"
+
+#include "wire/table.h"
 
 static const struct {
     const char *name;
@@ -109,6 +112,8 @@ const char *pdi_rule_text(int rule)
 
 int pdi_rule_zhe(int rule, unsigned kind, int stream)
 {
+    if (kind < PYDDSI_KIND_COUNT && pdi_messages[kind].part != 'A' && rule != PYDDSI_RULE_NONE)
+        return PYDDSI_ZHE_DROPS;
     if (rule == PYDDSI_RULE_CUT && stream)
         return PYDDSI_ZHE_STALLS;
     if (rule == PYDDSI_RULE_PEER_ID_LENGTH && kind != PYDDSI_OPEN)

@@ -34,8 +34,10 @@ static int framed_next(pyddsi_stream *stream, struct pdi_reader *in, pyddsi_byte
     }
     if (got == PDI_VLE_WIDE)
         return broken(stream, PYDDSI_RULE_FRAME_LENGTH, 0);
-    if (size > stream->packet_max)
+    if (size > stream->packet_max) {
+        in->at = begin;
         return broken(stream, PYDDSI_RULE_FRAME_LIMIT, 0);
+    }
     if (size == 0) {
         stream->unframed = 1;
         return PYDDSI_OK;
@@ -50,8 +52,8 @@ static int framed_next(pyddsi_stream *stream, struct pdi_reader *in, pyddsi_byte
     return PYDDSI_OK;
 }
 
-/* A message with its markers. Bytes beyond the limit are not looked at, so the verdict does not depend on how many of
- * them have come already. */
+/* A message with its markers. Bytes beyond the limit are not looked at, so the verdict does not
+ * depend on how many of them have come already. */
 static int unframed_next(pyddsi_stream *stream, struct pdi_reader *in, pyddsi_bytes *packet,
                          size_t *need)
 {
@@ -64,6 +66,8 @@ static int unframed_next(pyddsi_stream *stream, struct pdi_reader *in, pyddsi_by
     do /* each turn takes a byte at least */
         status = pdi_decoder_next(&decoder, &message);
     while (status == PYDDSI_OK && pdi_messages[message.kind].marker);
+    if (decoder.fault.rule == PYDDSI_RULE_MARKER_ALONE)
+        status = PYDDSI_SHORT; /* its message may be on the way */
     if (status == PYDDSI_BAD_INPUT)
         return broken(stream, decoder.fault.rule, decoder.fault.at);
     if (status != PYDDSI_OK) {
@@ -92,6 +96,8 @@ int pdi_stream_next(pyddsi_stream *stream, const uint8_t *data, size_t size, pyd
     if (status == PYDDSI_OK && packet->data == NULL)
         status = unframed_next(stream, &in, packet, need);
     *used = (size_t)(in.at - data);
+    if (status == PYDDSI_BAD_INPUT)
+        stream->fault.at += *used; /* a length of 0 stood before it */
     return status;
 }
 

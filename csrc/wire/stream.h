@@ -1,8 +1,9 @@
 /* stream.h - packets in a stream of bytes.
  *
- *     02 | 01 05          a frame of 2: SCOUT        framed: a length of one or two bytes, then the
- * packet 1a | 23 01 02 ...   a frame of 26: OPEN 00                  from here on unframed:
- * messages back to back, for ever 67 00 02 02 01 32   SDATA
+ *     02 | 01 05             a frame of 2: SCOUT     framed: a length of one or two bytes,
+ *     1a | 23 01 02 ...      a frame of 26: OPEN     then the packet
+ *     00                     from here on            unframed: messages back to back,
+ *     67 00 02 02 01 32      SDATA                   for ever
  *
  * Each direction switches to unframed when it likes, once. The bytes stay where the caller has
  * them: a stream says how many at the front make a packet, and he comes again with the rest, or

@@ -1,5 +1,5 @@
-/* table.c - the rows. See table.h; the meaning of each field is told in the reference page made
- * from this file. */
+/* table.c - the rows. See table.h; the meaning of each field is told in the reference page made from this file. It is
+ * long because the protocol has that many messages; a row is read alone. */
 #include "wire/table.h"
 
 #define COUNT(array)   (uint16_t)(sizeof(array) / sizeof((array)[0]))

@@ -191,14 +191,12 @@ class Dissector:
         for _ in range(EXTENSIONS_MAX):
             if protocol not in _EXTENSIONS:
                 break
-            if min(end, stop) - at < 8:
+            if end - at < 8:
                 raise OtherError("short packet")
             kind, protocol = protocol, block[at]
             if kind == _FRAGMENT:
                 place, identity = _ipv6_fragment(block, at + 2)
                 at += 8
-                if not place & (_MORE_V6 | _OFFSET_V6):
-                    continue  # the only one, and whole
                 if stop > end:
                     raise OtherError("fragment")
                 return self._piece(

@@ -55,7 +55,7 @@ class Fragments:
         pieces.held += len(data)
         if not more:
             pieces.size = offset + len(data)
-        if not data or pieces.held > PACKET_BYTES_MAX or pieces.size > PACKET_BYTES_MAX:
+        if pieces.held > PACKET_BYTES_MAX:
             self._drop(key)
             return None
         if not 0 <= pieces.size <= pieces.held:
@@ -66,7 +66,7 @@ class Fragments:
                 return None  # pieces overlap, so the sum is no proof
             whole += part[len(whole) - place :]
         del self._waiting[key]
-        return bytes(whole[: pieces.size])
+        return bytes(whole)
 
     def finish(self) -> None:
         """Nothing more comes."""

@@ -97,7 +97,6 @@ class _Direction:
                 out.append(self.segment(number, time_ns, data, end=end))
             if end:
                 self.ended = True
-                self.held, self.bytes = [], 0
                 return
             if known + len(data) < size:
                 self.lost = True  # the snap length took the rest; a repetition would be cut as well
@@ -138,7 +137,7 @@ class Streams:
             if direction is None or direction.first != sequence:
                 if direction is not None:
                     self._flush(direction, out)
-                direction = _Direction(*key, sequence, (sequence + 1) & _MASK)
+                direction = _Direction(*key, sequence, sequence + 1)
                 out.append(Segment(packet.number, packet.time_ns, *key, b"", start=True))
             sequence += 1
         elif direction is None:
@@ -172,29 +171,41 @@ class Streams:
     ) -> None:
         after = position + packet.size
         if direction.ended:
-            if after > direction.next:
-                self._skipped["TCP after the end"] += 1
+            self._late(direction, after)
             return
         before = direction.bytes
         if packet.size:
             direction.hold(position, packet, packet.data, packet.size, end=False)
         if packet.flags & _FIN:
             direction.hold(after, packet, b"", 1, end=True)
-        direction.deliver(out)
+        self._deliver(direction, out)
         self._bytes += direction.bytes - before
         while direction.held and (
             direction.bytes > HELD_BYTES_MAX or self._bytes > HELD_TOTAL_BYTES_MAX
         ):
             self._bytes -= direction.bytes
             direction.give_up()
-            direction.deliver(out)
+            self._deliver(direction, out)
             self._bytes += direction.bytes
+
+    def _deliver(self, direction: _Direction, out: list[Segment]) -> None:
+        """Give out what is in order; what is held behind the end will never be."""
+        direction.deliver(out)
+        if direction.ended:
+            for position, _, _, _, size, _ in direction.held:
+                self._late(direction, position + size)
+            direction.held, direction.bytes = [], 0
+
+    def _late(self, direction: _Direction, after: int) -> None:
+        """A packet reached `after` though the direction has ended; a repetition reaches less far."""
+        if after > direction.next:
+            self._skipped["TCP after the end"] += 1
 
     def _flush(self, direction: _Direction, out: list[Segment]) -> None:
         self._bytes -= direction.bytes
         while direction.held:
             direction.give_up()
-            direction.deliver(out)
+            self._deliver(direction, out)
 
     def _close(
         self, direction: _Direction, packet: TcpPacket, out: list[Segment], *, lost: bool

@@ -49,7 +49,9 @@ class Traffic:
         for item in self.capture:
             if isinstance(item, Datagram):
                 if self._ours(item):
-                    yield Packet(item.number, item.time_ns, item.source, item.destination, item.data)
+                    yield Packet(
+                        item.number, item.time_ns, item.source, item.destination, item.data
+                    )
                 else:
                     self.foreign["UDP"] += 1
             elif self.port in {item.source.port, item.destination.port}:
@@ -84,7 +86,9 @@ class Traffic:
         broken = None
         packets: list[memoryview] = []
         if key not in self._streams:
-            broken = "the capture begins inside this connection; it can be read from its next start on"
+            broken = (
+                "the capture begins inside this connection; it can be read from its next start on"
+            )
         elif item.lost:
             broken = "the capture lacks a part of this connection; framing is lost"
         elif (stream := self._streams[key]) is None:

@@ -44,9 +44,15 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("files", metavar="FILE", nargs="*", default=[], help="a capture; - is standard input")
-    source.add_argument("--hex", metavar="BYTES", help="decode these bytes as one packet instead of a file")
-    parser.add_argument("--json", action="store_true", help="one JSON object a message, or of all counts")
+    source.add_argument(
+        "files", metavar="FILE", nargs="*", default=[], help="a capture; - is standard input"
+    )
+    source.add_argument(
+        "--hex", metavar="BYTES", help="decode these bytes as one packet instead of a file"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a message, or of all counts"
+    )
     parser.add_argument("--count", action="store_true", help="only count the messages of each kind")
     parser.add_argument(
         "--reading",
@@ -56,9 +62,14 @@ def add(commands: Any) -> None:
         "auto is tolerant, but takes a sender's extensions only if it announced some or was not seen opening",
     )
     parser.add_argument(
-        "--seq-bits", type=int, metavar="L", help="length of sequence numbers, 7 to 56 (default: take any; zhe: 14)"
+        "--seq-bits",
+        type=int,
+        metavar="L",
+        help="length of sequence numbers, 7 to 56 (default: take any; zhe: 14)",
     )
-    parser.add_argument("--port", type=int, default=7447, help="the well-known port (default: 7447)")
+    parser.add_argument(
+        "--port", type=int, default=7447, help="the well-known port (default: 7447)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -72,10 +83,12 @@ class _Decoder:
         self.malformed = 0
         self._fixed = None
         if options.reading != "auto" or options.seq_bits is not None:
-            strictness = "tolerant" if options.reading == "auto" else options.reading
+            strictness: Any = "tolerant" if options.reading == "auto" else options.reading
             self._fixed = wire.Reading(strictness, seq_bits=options.seq_bits)
 
-    def messages(self, packet: Packet, traffic: Traffic | None) -> tuple[list[wire.Message], WireError | None]:
+    def messages(
+        self, packet: Packet, traffic: Traffic | None
+    ) -> tuple[list[wire.Message], WireError | None]:
         """The packet's messages and the fault that ends it early, both counted."""
         reading = self._fixed or (traffic.reading(packet.source) if traffic else wire.TOLERANT)
         fault = None
@@ -98,7 +111,9 @@ def _relative(packet: Packet, first_ns: int | None) -> float | None:
     return (packet.time_ns - first_ns) / 1e9
 
 
-def _text(packet: Packet, first_ns: int | None, found: list[wire.Message], fault: str | None) -> Iterator[str]:
+def _text(
+    packet: Packet, first_ns: int | None, found: list[wire.Message], fault: str | None
+) -> Iterator[str]:
     time = _relative(packet, first_ns)
     shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
     start = f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
@@ -126,7 +141,13 @@ def _objects(
 
 
 def _fault_object(fault: WireError) -> dict[str, Any]:
-    return {"rule": fault.rule, "at": fault.at, "kind": fault.kind, "zhe": fault.zhe, "text": str(fault)}
+    return {
+        "rule": fault.rule,
+        "at": fault.at,
+        "kind": fault.kind,
+        "zhe": fault.zhe,
+        "text": str(fault),
+    }
 
 
 def _decode_file(decoder: _Decoder, name: str) -> None:
@@ -139,17 +160,22 @@ def _decode_file(decoder: _Decoder, name: str) -> None:
         for packet in traffic:
             if first_ns is None:
                 first_ns = packet.time_ns
+            found: list[wire.Message] = []
+            text: str | None = packet.broken
+            plain: dict[str, Any] | None = {"text": packet.broken}
             if packet.broken is not None:
                 decoder.malformed += 1
-                found: list[wire.Message] = []
-                text, plain = packet.broken, {"text": packet.broken}
             else:
                 found, fault = decoder.messages(packet, traffic)
                 text = str(fault) if fault else None
                 plain = _fault_object(fault) if fault else None
             if options.count:
                 continue
-            write = _objects(packet, first_ns, found, plain) if options.json else _text(packet, first_ns, found, text)
+            write = (
+                _objects(packet, first_ns, found, plain)
+                if options.json
+                else _text(packet, first_ns, found, text)
+            )
             for line in write:
                 print(line)
         if decoder.packets == before:
@@ -173,7 +199,11 @@ def _decode_hex(decoder: _Decoder, digits: str) -> int:
         return 2
     found, fault = decoder.messages(Packet(1, None, None, None, data), None)  # type: ignore[arg-type]
     for message in found if not decoder.options.count else ():
-        print(json.dumps(message.to_dict()) if decoder.options.json else f"c{message.conduit} {message}")
+        print(
+            json.dumps(message.to_dict())
+            if decoder.options.json
+            else f"c{message.conduit} {message}"
+        )
     if fault is not None:
         print(f"pyddsi: {fault}", file=sys.stderr)
     return 1 if fault else 0
@@ -188,7 +218,10 @@ def _print_counts(decoder: _Decoder) -> None:
     for name, count in counts.items():
         print(f"{name:13} {count:9d}")
     total = sum(counts.values())
-    print(f"{total} messages in {decoder.packets} packets, {decoder.malformed} malformed", file=sys.stderr)
+    print(
+        f"{total} messages in {decoder.packets} packets, {decoder.malformed} malformed",
+        file=sys.stderr,
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -25,7 +25,13 @@ def add(commands: Any) -> None:
         description="Decode the golden captures of a source tree, real packets of the reference peer, and tell on the "
         "way what they show.",
     )
-    parser.add_argument("--captures", type=Path, metavar="FOLDER", default=HOME, help="where they are (default: captures)")
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        metavar="FOLDER",
+        default=HOME,
+        help="where they are (default: captures)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -51,20 +57,28 @@ def _cut(line: str) -> str:
 
 
 def _show_session(folder: Path) -> None:
-    _say("1. Two peers find each other, open a session, and exchange a first sample (p2p_pubsub.pcap):")
+    _say(
+        "1. Two peers find each other, open a session, and exchange a first sample (p2p_pubsub.pcap):"
+    )
     first_ns = None
     for packet, messages, _ in _packets(folder / "p2p_pubsub.pcap"):
         first_ns = first_ns or packet.time_ns or 0
         time = ((packet.time_ns or 0) - first_ns) / 1e9
         for message in messages:
             if not isinstance(message, wire.Conduit):
-                print(_cut(f"{time:10.6f} {packet.source} → {packet.destination}  c{message.conduit} {message}"))
+                print(
+                    _cut(
+                        f"{time:10.6f} {packet.source} → {packet.destination}  c{message.conduit} {message}"
+                    )
+                )
         if packet.number >= 18:
             break
 
 
 def _show_loss(folder: Path) -> None:
-    _say("2. The same with 5 % of the packets lost (p2p_loss5.pcap). Every sample arrives; what that costs:")
+    _say(
+        "2. The same with 5 % of the packets lost (p2p_loss5.pcap). Every sample arrives; what that costs:"
+    )
     seen: Counter[tuple[Any, int, int]] = Counter()
     kinds: Counter[str] = Counter()
     asked = 0
@@ -77,7 +91,9 @@ def _show_loss(folder: Path) -> None:
                 asked += 1
     repeats = sum(count - 1 for count in seen.values())
     print(f"   {len(seen)} samples were sent {sum(seen.values())} times: {repeats} repeats,")
-    print(f"   because the receiver asked {asked} times for what it lacked, in {kinds['ACKNACK']} answers.")
+    print(
+        f"   because the receiver asked {asked} times for what it lacked, in {kinds['ACKNACK']} answers."
+    )
 
 
 def _show_hostile(folder: Path) -> None:
@@ -85,7 +101,10 @@ def _show_hostile(folder: Path) -> None:
     for packet, messages, fault in _packets(folder / "probes" / "malformed.pcap"):
         if fault is not None:
             print(f"   packet {packet.number}: {bytes(packet.data).hex(' ')}")
-            print(f"      {fault}" + (f"; {len(messages)} messages before it are good" if messages else ""))
+            print(
+                f"      {fault}"
+                + (f"; {len(messages)} messages before it are good" if messages else "")
+            )
 
 
 def _show_all(folder: Path) -> None:
@@ -112,7 +131,9 @@ def run(options: argparse.Namespace) -> int:
         raise CaptureError(
             f"{folder}: no golden captures here; run it in a source tree, or name the folder with --captures"
         )
-    print("pyddsi decodes the golden captures: real packets of zhe, the reference peer of its protocol.")
+    print(
+        "pyddsi decodes the golden captures: real packets of zhe, the reference peer of its protocol."
+    )
     _show_session(folder)
     _show_loss(folder)
     _show_hostile(folder)

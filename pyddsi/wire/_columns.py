@@ -45,15 +45,15 @@ class Columns(NamedTuple):
     faults: list[Fault]
 
 
-_FORMATS = "IIIBBHQQII"
+_FORMATS: Any = "IIIBBHQQII"  # of the columns in order, as memoryview.cast has them
 
 
 def columns(packets: Sequence[Buffer], reading: Reading = TOLERANT) -> Columns:
     """Decode all packets into columns. A packet that breaks a rule is listed in `faults`, never raised."""
-    listed: list[Any] = packets if isinstance(packets, list) else list(packets)
+    listed: list[Any] = packets if type(packets) is list else list(packets)
     *arrays, faults = native_columns(listed, reading.memory)
-    views = [
+    views: list[Any] = [
         memoryview(array).cast(code) for array, code in zip(arrays, _FORMATS, strict=True)
     ]
     named = [Fault(packet, text(lib.pyddsi_rule_name(rule)), at) for packet, rule, at in faults]
-    return Columns(*views, faults=named)
+    return Columns._make([*views, named])

@@ -36,7 +36,12 @@ _ZHE_SENTENCE = {
 
 
 class Packet:
-    """The memory of a packet, from which views are cut."""
+    """
+    The memory of a packet, from which views are cut.
+
+    `close` takes the core's hands off it before anything is raised: an error can end up in a cycle of references (who
+    keeps it makes one), and Python 3.11's collector crashes on a memoryview in there that cffi still holds.
+    """
 
     __slots__ = ("address", "data", "view")
 
@@ -44,6 +49,10 @@ class Packet:
         self.view = memoryview(packet).cast("B").toreadonly()
         self.data: Any = ffi.from_buffer("uint8_t[]", self.view)
         self.address = int(ffi.cast("uintptr_t", self.data))
+
+    def close(self) -> None:
+        """The core has read the packet; views can still be cut."""
+        ffi.release(self.data)
 
     def cut(self, field: Any) -> memoryview:
         """The bytes that a `pyddsi_bytes` points at."""
@@ -80,9 +89,7 @@ class _Plan:
 
     def __init__(self, row: Spec, cls: type[Record]) -> None:
         self.cls = cls
-        self.fields = [
-            (f.name, _taker(f.name, f.type), f.presence, f.flag) for f in row.fields
-        ]
+        self.fields = [(f.name, _taker(f.name, f.type), f.presence, f.flag) for f in row.fields]
         self.flags = [(flag.name, flag.bit) for flag in row.flags if flag.name]
         self.undefined = 0xE0 & ~sum(flag.bit for flag in row.flags)
         self.marker = any(f.type == "MARKER" for f in row.fields)
@@ -186,8 +193,11 @@ def decode(packet: Buffer, reading: Reading = TOLERANT) -> list[Message]:
     row = ffi.new("pyddsi_message *")
     lib.pyddsi_decoder_init(decoder, reading.native, memory.data, len(memory.view))
     done: list[Message] = []
-    while (status := lib.pyddsi_decoder_next(decoder, row)) == lib.PYDDSI_OK:
-        done.append(_message(row, memory))
+    try:
+        while (status := lib.pyddsi_decoder_next(decoder, row)) == lib.PYDDSI_OK:
+            done.append(_message(row, memory))
+    finally:
+        memory.close()
     if status != lib.PYDDSI_END:
         raise fault_error(decoder, done)
     return done
@@ -206,13 +216,16 @@ def lines(packet: Buffer, reading: Reading = TOLERANT) -> list[tuple[int, str]]:
     out = ffi.new("char[]", room)
     lib.pyddsi_decoder_init(decoder, reading.native, memory.data, len(memory.view))
     done: list[Any] = []
-    while (status := lib.pyddsi_decoder_next(decoder, row)) == lib.PYDDSI_OK:
-        size = lib.pyddsi_print_message(row, out, room)
-        if size >= room:
-            room = size + 1
-            out = ffi.new("char[]", room)
-            lib.pyddsi_print_message(row, out, room)
-        done.append((row.conduit, ffi.string(out).decode("ascii")))
+    try:
+        while (status := lib.pyddsi_decoder_next(decoder, row)) == lib.PYDDSI_OK:
+            size = lib.pyddsi_print_message(row, out, room)
+            if size >= room:
+                room = size + 1
+                out = ffi.new("char[]", room)
+                lib.pyddsi_print_message(row, out, room)
+            done.append((row.conduit, ffi.string(out).decode("ascii")))
+    finally:
+        memory.close()
     if status != lib.PYDDSI_END:
         raise fault_error(decoder, done)
     return done

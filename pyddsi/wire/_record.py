@@ -75,7 +75,11 @@ class Record:
 
     def __repr__(self) -> str:
         values = zip(self.FIELDS, self._values(), strict=True)
-        shown = [f"{name}={value!r}" for name, value in values if value is not None and value is not False]
+        shown = [
+            f"{name}={value!r}"
+            for name, value in values
+            if value is not None and value is not False
+        ]
         return f"{type(self).__name__}({', '.join(v for v in shown if v != 'undefined=0')})"
 
     def to_dict(self) -> dict[str, Any]:

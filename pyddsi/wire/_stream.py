@@ -24,6 +24,7 @@ class Stream:
         self._stream: Any = ffi.new("pyddsi_stream *")
         self._rest = b""
         self._need = 1
+        self._broken: tuple[str, str, int] | None = None  # what to say, the rule, the byte
         lib.pyddsi_stream_init(self._stream, reading.native, packet_max)
 
     @property
@@ -43,12 +44,14 @@ class Stream:
         Raises WireError when the stream breaks a rule, and from then on always: framing is lost. The packets before
         the fault are in its `messages`.
         """
-        joined = self._rest + bytes(data)
-        if len(joined) < self._need and not self._stream.broken:
+        if self._broken is not None:
+            raise self._error([])
+        joined = self._rest + data
+        if len(joined) < self._need:
             self._rest = joined  # looking would tell nothing
             return []
         view = memoryview(joined)
-        memory = ffi.from_buffer("uint8_t[]", view)
+        memory = ffi.from_buffer("uint8_t[]", joined)
         packet, used, need = ffi.new("pyddsi_bytes *"), ffi.new("size_t *"), ffi.new("size_t *")
         packets: list[memoryview] = []
         at = 0
@@ -56,7 +59,8 @@ class Stream:
             left = len(joined) - at
             status = lib.pyddsi_stream_next(self._stream, memory + at, left, packet, used, need)
             if status == lib.PYDDSI_BAD_INPUT:
-                raise self._error(at, packets)
+                self._break(at)
+                raise self._error(packets)
             end = at + used[0]
             if status == lib.PYDDSI_SHORT:
                 self._rest = joined[end:]
@@ -65,21 +69,25 @@ class Stream:
             packets.append(view[end - packet.size : end])
             at = end
 
-    def _error(self, at: int, packets: list[memoryview]) -> WireError:
+    def _break(self, at: int) -> None:
         fault = self._stream.fault
+        place = at + fault.at
+        sentence = f"byte {place} of the data at hand: {text(lib.pyddsi_rule_text(fault.rule))}"
+        self._broken = sentence, text(lib.pyddsi_rule_name(fault.rule)), place
+        self._rest = b""
+
+    def _error(self, packets: list[memoryview]) -> WireError:
+        assert self._broken is not None
+        sentence, rule, at = self._broken
         return WireError(
-            f"byte {at + fault.at} of the data at hand: {text(lib.pyddsi_rule_text(fault.rule))}",
-            rule=text(lib.pyddsi_rule_name(fault.rule)),
-            at=at + fault.at,
-            zhe="drops",
-            zhe_stream="drops",
-            messages=packets,
+            sentence, rule=rule, at=at, zhe="drops", zhe_stream="drops", messages=packets
         )
 
 
 def frame(packet: Buffer) -> bytes:
     """The packet with its length in front. An empty packet announces that no frames follow."""
+    data = memoryview(packet).cast("B")
     out, at = ffi.new("uint8_t[2]"), ffi.new("size_t *")
-    if lib.pyddsi_stream_frame(len(packet), out, 2, at) != lib.PYDDSI_OK:
-        raise ValueError(f"a frame holds at most 16383 bytes, not {len(packet)}")
-    return bytes(ffi.buffer(out, at[0])) + bytes(packet)
+    if lib.pyddsi_stream_frame(len(data), out, 2, at) != lib.PYDDSI_OK:
+        raise ValueError(f"a frame holds at most 16383 bytes, not {len(data)}")
+    return bytes(ffi.buffer(out, at[0])) + data

@@ -996,6 +996,8 @@ DECLARATIONS: dict[int, type[Declaration]] = {
 
 
 __all__ = [
+    "DECLARATIONS",
+    "MESSAGES",
     "Accept",
     "AckNack",
     "BData",
@@ -1004,7 +1006,6 @@ __all__ = [
     "Commit",
     "Conduit",
     "ConduitClose",
-    "DECLARATIONS",
     "Declare",
     "ForgetPublication",
     "ForgetResource",
@@ -1013,7 +1014,6 @@ __all__ = [
     "Frag",
     "Hello",
     "KeepAlive",
-    "MESSAGES",
     "Migrate",
     "Mode",
     "Open",

@@ -217,6 +217,79 @@ static void test_interleavings_tell_cas_from_store(void)
     CHECK(count_wrong_sums(store_up) > SEEDS / 2);
 }
 
+/* A plain word behind a lock of one bit, made of one kind of operation or a pair of them. */
+struct guarded {
+    struct pdi_atomic64 lock;
+    uint64_t plain;
+    enum { BY_CAS, BY_ADD, BY_OR_AND, BY_AND_OR, WAYS } way;
+};
+
+static bool try_lock(struct guarded *guarded)
+{
+    uint64_t open = 0;
+    switch (guarded->way) {
+    case BY_CAS:
+        return pdi_atomic64_cas(&guarded->lock, &open, 1);
+    case BY_ADD:
+        if (pdi_atomic64_add(&guarded->lock, 1) == 0) {
+            return true;
+        }
+        pdi_atomic64_add(&guarded->lock, UINT64_MAX);
+        return false;
+    case BY_OR_AND:
+        return pdi_atomic64_or(&guarded->lock, 1) == 0;
+    default:
+        return pdi_atomic64_and(&guarded->lock, 0) == 1;
+    }
+}
+
+static void unlock(struct guarded *guarded)
+{
+    uint64_t closed = 1;
+    switch (guarded->way) {
+    case BY_CAS:
+        pdi_atomic64_cas(&guarded->lock, &closed, 0);
+        break;
+    case BY_ADD:
+        pdi_atomic64_add(&guarded->lock, UINT64_MAX);
+        break;
+    case BY_OR_AND:
+        pdi_atomic64_and(&guarded->lock, 0);
+        break;
+    default:
+        pdi_atomic64_or(&guarded->lock, 1);
+    }
+}
+
+static void count_up_locked(void *context)
+{
+    struct guarded *guarded = context;
+    for (int i = 0; i < INCREMENTS; i++) {
+        while (!try_lock(guarded)) {
+        }
+        uint64_t seen = guarded->plain;
+        pdi_atomic_yield();
+        guarded->plain = seen + 1;
+        unlock(guarded);
+    }
+}
+
+/* If it failed, an operation that changes a word would not be one step, or, seen by the thread
+ * sanitizer, would not hand over what was written before it to whoever comes after. */
+static void test_interleavings_locked(void)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct pdi_rand rand;
+        struct guarded guarded = {.way = seed % WAYS};
+        struct interleave_actor actors[2] = {{count_up_locked, &guarded},
+                                             {count_up_locked, &guarded}};
+        pdi_rand_init(&rand, seed);
+        pdi_atomic64_store_relaxed(&guarded.lock, guarded.way == BY_AND_OR);
+        CHECK(interleave_run(&rand, actors, 2, STEPS_MAX));
+        CHECK_EQ(guarded.plain, 2 * INCREMENTS);
+    }
+}
+
 int main(void)
 {
     test_operations_32();
@@ -227,5 +300,6 @@ int main(void)
     test_threads_change_one_word();
     test_threads_publish();
     test_interleavings_tell_cas_from_store();
+    test_interleavings_locked();
     return test_result();
 }

@@ -58,11 +58,14 @@ static void test_below(void)
     for (int i = 0; i < 6; i++) {
         CHECK(faces[i] > 9500 && faces[i] < 10500);
     }
+    uint64_t bits = 0;
     for (int i = 0; i < 100; i++) {
+        bits |= pdi_rand_below(&rand, (UINT64_C(1) << 63) + 1);
         CHECK_EQ(pdi_rand_below(&rand, 1), 0);
         CHECK(pdi_rand_below(&rand, UINT64_MAX) < UINT64_MAX);
         CHECK(pdi_rand_below(&rand, 65) < 65);
     }
+    CHECK((bits | UINT64_C(1) << 63) == UINT64_MAX); /* every bit comes up */
 }
 
 /* If it failed, faults in the simulator would come more or less often than asked for. */

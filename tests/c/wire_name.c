@@ -194,6 +194,7 @@ static void test_limits(void)
     status = parse(text + 1, PDI_NAME_MAX + 4, &name, &fault);
     check_fault("a://", status, fault, (pyddsi_fault){PYDDSI_RULE_NAME_LONG, PDI_NAME_MAX - 1});
 
+    memset(text, 'a', sizeof text);
     memcpy(text, "zenoh:///", 9);
     CHECK_EQ(parse(text, PDI_NAME_MAX + 8, &name, &fault), PYDDSI_OK);
     CHECK_EQ(name.path.size, PDI_NAME_MAX);

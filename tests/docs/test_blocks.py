@@ -129,7 +129,7 @@ def run_console(block: Block, root: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=root,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"},
+        env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

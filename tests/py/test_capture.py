@@ -112,6 +112,14 @@ def test_gzip(content: bytes) -> None:
     assert "1 packets were read" in str(error)
 
 
+def test_gzip_of_large_file() -> None:
+    """A gzipped file longer than what is read at a time would break off after its beginning."""
+    chance = random.Random(1)
+    payloads = [chance.randbytes(1400) for _ in range(2 * BLOCK_BYTES // 1400)]
+    frames = [make.ethernet(make.ipv4(make.udp(payload))) for payload in payloads]
+    assert data(gzip.compress(make.pcap(frames))) == payloads
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("packet_block", [make.enhanced, make.obsolete])
 @pytest.mark.parametrize(
@@ -139,6 +147,14 @@ def test_pcapng_times(
     assert [(item.data, item.time_ns) for item in items] == [(b"hello", time_ns)]
 
 
+def test_pcapng_end_of_options() -> None:
+    """Bytes behind the last option would change the clock."""
+    options = make.option(0, b"") + make.option(9, b"\x00")
+    content = make.section() + make.block(1, struct.pack("<HHI", 1, 0, 0) + options)
+    items, _, _ = read(content + make.enhanced(HELLO, 5))
+    assert [item.time_ns for item in items] == [5000]
+
+
 def test_pcapng_sections_and_interfaces() -> None:
     """Packets of a second interface or section would be read with the clock, link type or byte order of the first."""
     raw = make.ipv4(make.udp(b"raw"))
@@ -160,15 +176,17 @@ def test_pcapng_sections_and_interfaces() -> None:
 def test_pcapng_simple(order: str) -> None:
     """A packet without a time would get a made-up one, or the padding behind it be taken for payload."""
     packet = make.ipv4(make.udp(b"hello"))
-    start = make.section(order) + make.interface(order, link=101, snap=40)
-    cut = make.ipv4(make.udp(bytes(100)))
-    items, _, error = read(
-        start + make.simple(packet, order) + make.simple(cut[:40], order, original=len(cut))
-    )
+    start = make.section(order) + make.interface(order, link=101, snap=42)
+    long_one = make.ipv4(make.udp(bytes(100)))
+    cut = make.simple(long_one[:42], order, original=len(long_one))
+    items, _, error = read(start + make.simple(packet, order) + cut)
     assert error is None
-    assert [(item.time_ns, item.data) for item in items] == [(None, b"hello"), (None, bytes(12))]
+    assert [(item.time_ns, item.data) for item in items] == [(None, b"hello"), (None, bytes(14))]
     assert isinstance(items[1], Datagram)
     assert items[1].cut
+    # a writer that does not tell its snap length: what the block holds is all there is
+    start = make.section(order) + make.interface(order, link=101)
+    assert data(start + cut) == [bytes(16)]
 
 
 def test_pcapng_other_blocks() -> None:
@@ -213,6 +231,15 @@ def test_damage(content: bytes, words: str) -> None:
     assert error is not None
     assert words in str(error)
     assert "the stream is damaged at byte" in str(error)
+
+
+def test_position_in_large_file() -> None:
+    """An error would name a wrong byte as soon as a file is longer than what is read at a time."""
+    packets = make.pcap([HELLO])[24:] * (2 * BLOCK_BYTES // 76)
+    _, _, error = read(make.pcap([]) + packets + b"x")
+    assert f"it ends at byte {24 + len(packets) + 1} " in str(error)
+    _, _, error = read(make.pcap([]) + packets + b"\xff" * 16)
+    assert f"at byte {24 + len(packets)}, before packet {len(packets) // 76 + 1} " in str(error)
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])

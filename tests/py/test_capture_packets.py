@@ -3,11 +3,13 @@ What is inside the packets of a capture: link layers, IP with everything it can 
 lengths that contradict each other.
 """
 
+import random
 import struct
+from collections import Counter
 
 import pytest
 
-from pyddsi.capture import Datagram
+from pyddsi.capture import Datagram, Endpoint, dissect
 from pyddsi.capture.fragments import WAIT_NS_MAX, WAITING_MAX
 from tests.py import make_capture as make
 from tests.py.make_capture import data, read
@@ -106,6 +108,7 @@ def test_ipv6_extensions(extensions: list[tuple[int, bytes]]) -> None:
         (101, make.ipv6(make.udp(b"x"), extensions=[(OPTIONS, EIGHT)] * 9), "IP protocol 60"),
         (101, make.ipv6(b"", extensions=[(HOP, b"\xff")]), "short packet"),
         (101, make.ipv6(b"", extensions=[(HOP, b"\xff" + bytes(6))]), "short packet"),
+        (101, make.ipv6(make.udp(b"hello"), extensions=[(HOP, EIGHT)])[:41], "short packet"),
         (101, make.ipv4(make.tcp(b"", 1)[:19], make.TCP), "short packet"),
         (101, make.ipv4(make.tcp(b"", 1, offset=4), make.TCP), "bad TCP header"),
         (101, make.ipv4(make.tcp(b"", 1, offset=6), make.TCP), "bad TCP header"),
@@ -119,12 +122,31 @@ def test_ipv6_extensions(extensions: list[tuple[int, bytes]]) -> None:
 )
 def test_skipped(link: int, frame: bytes, reason: str) -> None:
     """A packet of another kind would stop the reading, be taken for ours, or vanish without being counted."""
-    # behind each stands a record that could complete it, if somebody read beyond its end
-    again = make.pcap([make.ethernet(PACKET)])[24:]
-    items, why, error = read(make.pcap([frame], link=link) + again)
+    # alone it is the last of the file; with another behind it there would be more bytes to read beyond its end
+    good = {1: make.ethernet(PACKET), 0: b"\x02\0\0\0" + PACKET, 276: COOKED2 + PACKET}.get(
+        link, PACKET
+    )
+    items, why, error = read(make.pcap([frame], link=link))
+    assert (items, why, error) == ([], {reason: 1}, None)
+    items, why, error = read(make.pcap([frame, good], link=link))
     assert error is None
-    assert why[reason] >= 1
-    assert [item.number for item in items] == ([2] if link == 1 else [])
+    if link == 105:
+        assert why == {reason: 2}
+    else:
+        assert why == {reason: 1}
+        assert [item.number for item in items] == [2]
+
+
+def test_endpoints_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan of all ports would fill the memory with endpoints, or endpoints be mixed up when room is made."""
+    monkeypatch.setattr(dissect, "FLOWS_MAX", 3)
+    dissector = dissect.Dissector(Counter())
+    for port in (*range(1, 10), 1, 9, 2):
+        packet = make.ipv4(make.udp(b"", (("10.0.0.1", port), make.THERE)))
+        found = dissector.dissect((1, None, 101, packet, 0, len(packet)))
+        assert found is not None
+        assert found.source == Endpoint("10.0.0.1", port)
+        assert len(dissector._flows) <= 3
 
 
 @pytest.mark.parametrize("length", [0, 7, 20, 65535])
@@ -132,7 +154,9 @@ def test_udp_length_against_ip(length: int) -> None:
     """A wrong UDP length would read beyond the packet, or throw the payload away."""
     frame = make.ethernet(make.ipv4(make.udp(b"hello", length=length)))
     items, _, _ = read(make.pcap([frame]))
-    assert [item.data for item in items] == [b"hello"]
+    assert [(item.data, item.cut) for item in items if isinstance(item, Datagram)] == [
+        (b"hello", False)
+    ]
 
 
 def test_udp_length_within_ip() -> None:
@@ -161,7 +185,7 @@ def test_cut_by_snap_length(snap: int) -> None:
     assert (second.data, second.cut) == (b"hello", False)
 
 
-PAYLOAD = bytes(range(1, 201)) * 10
+PAYLOAD = random.Random(1).randbytes(2000)  # no part of it is like another
 WHOLE = make.udp(PAYLOAD)
 
 
@@ -185,6 +209,13 @@ ORDERS = [
     [(0, 800), (0, 800), (1600, END), (1600, END), (800, 1600)],  # seen twice
     [(0, 1000), (800, 1600), (1600, END)],  # overlapping
     [(0, 800), (1600, END), (800, END)],
+    [
+        (0, 800),
+        (8, 808),
+        (16, 816),
+        (1600, END),
+        (800, 1600),
+    ],  # as many bytes as the whole, and a gap
 ]
 
 
@@ -230,6 +261,17 @@ def test_fragments_are_bounded() -> None:
     items, why, _ = read(make.pcap([*begun, *done], link=101, step_ns=0))
     assert [item.number for item in items] == [len(begun) + 1]
     assert why == {"fragment": WAITING_MAX + 10}
-    huge = [make.ipv4(bytes(65000), place=0x2000 | n) for n in (0, 1)]
-    _, why, _ = read(make.pcap([*huge, make.ipv4(b"", place=0x2000)], link=101))
-    assert why == {"fragment": 3}
+    huge = [make.ipv4(bytes(65000), place=0x2000), make.ipv4(bytes(65000), place=1)]
+    items, why, _ = read(make.pcap(huge, link=101))
+    assert items == []
+    assert why == {"fragment": 2}
+
+
+@pytest.mark.parametrize("piece", [piece4, piece6])
+def test_cut_fragment(piece: object) -> None:
+    """A fragment cut by the snap length would be filled up with what stands behind it in the file."""
+    make_piece = piece4 if piece is piece4 else piece6
+    packets = [make_piece(0, 800)[:500], PACKET, make_piece(800, END)]
+    items, why, _ = read(make.pcap(packets, link=101))
+    assert [item.data for item in items] == [b"hello"]
+    assert why == {"fragment": 2}

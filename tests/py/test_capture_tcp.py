@@ -173,6 +173,11 @@ def test_held_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     found = segments([*packets, packet(b"a", 0), packet(b"c", 2)])
     assert [item.number for item in found] == [1, 5, 9, 10, 11, 12, 13, 2, 3, 4, 14, 6, 7, 8, 15]
     assert [item.number for item in found if item.lost] == [10, 6, 15]
+    # what a reset lets go makes room again
+    reset = packet(b"", 0, RST, ways=(("10.0.0.1", 1), make.THERE))
+    closing = packet(b"b", 1, ways=(("10.0.0.1", 2), make.THERE))
+    found = segments([*packets[:4], reset, *packets[4:-1], closing])
+    assert [item.number for item in found] == [1, 2, 3, 4, 5, 6, 10, 14, 7, 8, 9, 11, 12, 13]
 
 
 def test_cut_by_snap_length() -> None:
@@ -215,6 +220,17 @@ def test_same_ports_again() -> None:
     assert words(found) == ["1 start", "3 a", "4 lost c", "6 start", "7 x"]
     found = segments([syn, packet(b"a", 1, FIN), packet(b"", 70, SYN), packet(b"x", 71)])
     assert words(found) == ["1 start", "2 a", "2 end", "3 start", "4 x"]
+
+
+def test_behind_the_end() -> None:
+    """Bytes that cannot be behind the end would be given out as if they were, or vanish without being counted."""
+    content = [packet(b"a", 10), packet(b"xy", 12), packet(b"", 11, FIN), packet(b"", 11, FIN)]
+    items, why, _ = read(make.pcap(content, link=101))
+    assert words(item for item in items if isinstance(item, Segment)) == ["1 a", "3 end"]
+    assert why == {"TCP after the end": 1}
+    assert words(
+        segments([content[0], packet(b"", 12, FIN), packet(b"", 12, FIN), packet(b"b", 11)])
+    ) == ["1 a", "4 b", "2 end"]
 
 
 def test_data_with_syn() -> None:

@@ -6,6 +6,7 @@ reported, so that a rule that has gone blind is noticed.
 """
 
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -169,3 +170,25 @@ def test_header_that_leans_on_another_is_seen(tmp_path: Path) -> None:
     write(tmp_path, "csrc/base/leans.h", "uint8_t pdi_x(void);\n")
     write(tmp_path, "csrc/base/stands.h", "#include <stdint.h>\nuint8_t pdi_x(void);\n")
     assert headers_not_alone(tmp_path) == ["csrc/base/leans.h"]
+
+
+def test_nothing_may_be_skipped(tmp_path: Path) -> None:
+    """A test that skips itself, alone or with its file, passes for a test."""
+    write(tmp_path, "conftest.py", (ROOT / "tests/conftest.py").read_text(encoding="utf-8"))
+    write(tmp_path, "test_file.py", "import pytest\npytest.skip('f', allow_module_level=True)\n")
+    write(
+        tmp_path,
+        "test_each.py",
+        "import pytest\n"
+        "def test_passes(): pass\n"
+        "def test_skips(): pytest.skip('s')\n"
+        "@pytest.mark.skip\ndef test_marked(): pass\n"
+        "@pytest.mark.xfail\ndef test_expected(): assert 0\n"
+        "@pytest.mark.xfail\ndef test_unexpected(): pass\n",
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors", "--rootdir"]
+    done = subprocess.run(
+        [*command, tmp_path, tmp_path], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "3 failed, 1 passed, 2 errors" in done.stdout, done.stdout

@@ -61,6 +61,8 @@ def pythons() -> list[str]:
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source archive of this tree."""
     folder = tmp_path_factory.mktemp("sdist")
+    # The list of files from an earlier build would be taken as one more source of what belongs in.
+    shutil.rmtree(ROOT / "pyddsi.egg-info", ignore_errors=True)
     run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", folder)
     [archive] = folder.iterdir()
     return archive

@@ -1,0 +1,588 @@
+"""The Python face of the wire: what its objects are like, what it refuses and in which words, and what it costs."""
+
+from __future__ import annotations
+
+import array
+import copy
+import gc
+import json
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyddsi import wire
+from pyddsi.errors import PyddsiError
+from tests.py.golden import distinct, index, load
+
+SDATA = bytes.fromhex("670002023132")
+BATCH = wire.BData(7, 5, [wire.Sample(b"a", rid=1), wire.Sample(b"", rid=2)], actual=True)
+
+
+# ---- messages -----------------------------------------------------------------------------------------------------
+
+
+def test_documented_bytes() -> None:
+    """The protocol's own examples would be read or written as something else."""
+    for digits, message in (
+        ("0105", wire.Scout(5)),
+        ("0101", wire.Scout(wire.Role.BROKER)),
+        ("0204011475" + "64702f3233392e3235352e302e313a37343437", wire.Hello(4, ["udp/239.255.0.1:7447"])),
+        (
+            "230102a00232010d" + b"tcp/0.0.0.0:0".hex() + "010c020203",
+            wire.Open(
+                1,
+                b"\xa0\x02",
+                50,
+                ["tcp/0.0.0.0:0"],
+                properties=[wire.Property(wire.PropertyId.AUTHENTICATION, b"\x02\x03")],
+            ),
+        ),
+        (
+            "2402c00202b00232010c020203",
+            wire.Accept(b"\xc0\x02", b"\xb0\x02", 50, properties=[wire.Property(12, b"\x02\x03")]),
+        ),
+        ("0502c00200", wire.Close(b"\xc0\x02", wire.Reason.ORDINARY)),
+        ("1001b3", wire.KeepAlive(b"\xb3")),
+        ("0c8001", wire.Ping(128)),
+        ("0d8001", wire.Pong(128)),
+        ("67000202" + "0132", wire.SData(0, 1, b"\x01\x32", sync=True, reliable=True)),
+        ("47ff7f0208" + 16 * "0", wire.SData(16383, 1, bytes(8), reliable=True)),
+        (
+            "e7010a020443434343",
+            wire.SData(1, 5, b"CCCC", data_rid=1, sync=True, reliable=True),
+        ),
+        (
+            "690a07" + b"/t/data".hex() + "0178",
+            wire.WData(10, "/t/data", b"x", sync=True, reliable=True),
+        ),
+        ("6e64", wire.Synch(100, sync=True, reliable=True)),
+        ("ee0101", wire.Synch(1, count=1, sync=True, reliable=True)),
+        ("0f01", wire.AckNack(1)),
+        ("2f0000", wire.AckNack(0, mask=0)),
+        ("2f05ffffffff07", wire.AckNack(5, mask=0x7FFFFFFF)),
+        ("2fe00701", wire.AckNack(992, mask=1)),
+        (
+            "460001030201",
+            wire.Declare(0, [wire.Subscription(1, wire.Mode.PUSH)], committed=True),
+        ),
+        (
+            "4600010102072f742f64617461",
+            wire.Declare(0, [wire.Resource(1, "/t/data")], committed=True),
+        ),
+        ("0600010202", wire.Declare(0, [wire.Publication(1)])),
+        ("2602010600", wire.Declare(2, [wire.Commit(0)], sync=True)),
+        ("260001070000", wire.Declare(0, [wire.Result(0, 0)], sync=True)),
+        (
+            "26010107000" + "1ee01",
+            wire.Declare(1, [wire.Result(0, wire.Status.NO_SPACE, id=119)], sync=True),
+        ),
+    ):
+        assert wire.decode(bytes.fromhex(digits)) == [message]
+        assert wire.encode([message]).hex() == digits
+    assert wire.decode(bytes.fromhex("13050e00"))[0] == wire.Conduit(5)
+    assert wire.encode([wire.Conduit(n) for n in range(7)]).hex() == "1300" "93b3d3f3" "1305" "1306"
+    assert wire.encode([wire.RSpace(n) for n in range(6)]).hex() == "1800" "98b8d8f8" "1805"
+
+
+def test_large_rid() -> None:
+    """An id of 60 bits would lose some on its way through the doubling."""
+    message = wire.SData(0, 2**60 - 1, b"")
+    assert wire.encode([message]).hex() == "0700" "feffffffffffffff1f" "00"
+    assert wire.decode(wire.encode([message])) == [message]
+
+
+def test_places() -> None:
+    """A message would not know where it stood, or on which conduit and in which space."""
+    packet = bytes.fromhex("0105" "93" "98" "07000200" "0f01" "1300" "0e00")
+    read = wire.decode(packet)
+    assert [(m.at, m.size, m.conduit, m.space) for m in read] == [
+        (0, 2, 0, 0),
+        (2, 1, 1, 0),
+        (3, 1, 1, 1),
+        (4, 4, 1, 1),  # the space is for this one
+        (8, 2, 1, 0),  # the conduit stays
+        (10, 2, 0, 0),
+        (12, 2, 0, 0),
+    ]
+    made = wire.Scout(5)
+    assert (made.at, made.size, made.conduit, made.space) == (-1, 0, 0, 0)
+    assert made == read[0]
+
+
+def test_equality() -> None:
+    """Messages that differ would be equal, or the same in another kind of buffer be different."""
+    assert wire.SData(0, 1, b"x") == wire.SData(0, 1, bytearray(b"x"))
+    assert wire.SData(0, 1, b"x") == wire.SData(0, 1, memoryview(b"x"))
+    assert wire.SData(0, 1, b"x") != wire.SData(0, 1, b"y")
+    assert wire.SData(0, 1, b"x") != wire.SData(0, 1, b"x", sync=True)
+    assert wire.SData(0, 1, b"x") != wire.SData(0, wire.SelectionId(1), b"x")
+    assert wire.Ping(1) != wire.Pong(1)
+    assert wire.Ping(1) != 1
+    assert wire.AckNack(1) != wire.AckNack(1, mask=0)
+    assert wire.SelectionId(3) != 3
+    assert not wire.SelectionId(3) == 3  # noqa: SIM201 - the other operator
+    assert 3 != wire.SelectionId(3)  # noqa: SIM300
+    assert wire.SelectionId(3) == wire.SelectionId(3)
+    assert len({wire.SelectionId(3), wire.SelectionId(3), 3}) == 2
+    with pytest.raises(TypeError):
+        hash(wire.Ping(1))
+    assert copy.deepcopy(BATCH) == BATCH
+    assert BATCH != wire.BData(7, 5, BATCH.samples[:1], actual=True)
+
+
+def test_shown() -> None:
+    """A message would be shown with other words than its fields."""
+    message = wire.decode(SDATA)[0]
+    assert repr(message) == "SData(sn=0, rid=1, payload=b'12', sync=True, reliable=True)"
+    assert str(message) == "SDATA SR sn=0 rid=1 payload=3132 (2)"
+    assert str(wire.Scout(13)) == "SCOUT mask=broker+peer+client"
+    assert str(wire.Scout(16)) == "SCOUT mask=16"
+    assert str(wire.Scout(0)) == "SCOUT mask=0"
+    assert str(BATCH) == "BDATA A sn=7 rid=5 samples=[1:61 (1) 2:(0)]"
+    assert str(wire.SData(0, wire.SelectionId(4), bytes(40))).endswith("rid=s4 payload=" + 64 * "0" + ".. (40)")
+    assert str(wire.WData(0, 'a"\n\\', b"")) == r'WDATA sn=0 uri="a\x22\x0a\x5c" payload=(0)'
+    assert str(wire.Ping(1, undefined=0xA0)) == "PING xz hash=1"
+    assert wire.lines(bytes.fromhex("93" "0e00")) == [(1, "CONDUIT conduit=1"), (1, "SYNCH sn=0")]
+    long = wire.Hello(4, ["x" * 60_000] * 3)
+    assert len(str(long)) > 180_000
+    with pytest.raises(wire.WireError) as caught:
+        wire.lines(bytes.fromhex("0e00" "0e"))
+    assert caught.value.messages == [(0, "SYNCH sn=0")]
+
+
+def test_plain_data() -> None:
+    """A message's dictionary would hold what JSON has no word for, or fields that are not there."""
+    messages = [
+        wire.Open(1, b"\x01", 50, ["udp/x"], properties=[wire.Property(4, b"\x07")]),
+        BATCH,
+        wire.Declare(0, [wire.Selection(3, "/a?{b}"), wire.Result(0, 0)]),
+        wire.Ping(1, undefined=0x20),
+    ]
+    assert json.loads(json.dumps([m.to_dict() for m in messages])) == [
+        {
+            "kind": "OPEN",
+            "version": 1,
+            "id": "01",
+            "lease": 50,
+            "locators": ["udp/x"],
+            "properties": [{"id": 4, "value": "07"}],
+        },
+        {
+            "kind": "BDATA",
+            "sn": 7,
+            "rid": 5,
+            "samples": [{"rid": 1, "payload": "61"}, {"rid": 2, "payload": ""}],
+            "sync": False,
+            "reliable": False,
+            "actual": True,
+        },
+        {
+            "kind": "DECLARE",
+            "sn": 0,
+            "declarations": [
+                {"kind": "SELECTION", "id": "s3", "query": "/a?{b}", "is_global": False},
+                {"kind": "RESULT", "commit": 0, "status": 0},
+            ],
+            "sync": False,
+            "committed": False,
+        },
+        {"kind": "PING", "hash": 1, "undefined": 0x20},
+    ]
+
+
+def test_matching() -> None:
+    """A match statement would take fields in another order than the wire has them."""
+    match wire.decode(SDATA)[0]:
+        case wire.SData(sn, rid, payload):
+            assert (sn, rid, bytes(payload)) == (0, 1, b"12")
+        case other:
+            pytest.fail(repr(other))
+
+
+def test_payloads_are_views() -> None:
+    """A payload would be copied, or could be written through; a text that is no text would be lost."""
+    packet = bytearray(SDATA)
+    message = wire.decode(packet)[0]
+    assert isinstance(message, wire.SData)
+    assert isinstance(message.payload, memoryview)
+    packet[4] = ord("9")
+    assert bytes(message.payload) == b"92"
+    with pytest.raises(TypeError):
+        message.payload[0] = 1
+    with pytest.raises(BufferError):
+        packet.clear()  # the view keeps the memory
+    odd = wire.decode(b"\x09\0\x02\xff\xfe\0")
+    assert odd == [wire.WData(0, "\udcff\udcfe", b"")]
+    assert wire.encode(odd) == b"\x09\0\x02\xff\xfe\0"
+
+
+def test_any_buffer() -> None:
+    """A packet in another kind of memory would be refused or read as items instead of bytes."""
+    wanted = wire.decode(SDATA)
+    words = array.array("H", SDATA)
+    for packet in (bytearray(SDATA), memoryview(SDATA), memoryview(words), memoryview(b"x" + SDATA)[1:]):
+        assert wire.decode(packet) == wanted
+        assert wire.columns([packet]).sn.tolist() == [0]
+    assert wire.encode([wire.SData(0, 1, memoryview(words))]) == b"\x07\0\x02\x06" + SDATA
+    assert wire.decode(b"") == []
+    assert wire.encode([]) == b""
+    for wrong in ("670002", 7, None, [1, 2], memoryview(SDATA)[::2]):
+        with pytest.raises((TypeError, BufferError)):
+            wire.decode(wrong)  # type: ignore[arg-type]
+
+
+# ---- what is refused ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "rule", "field"),
+    [
+        (wire.SData(-1, 1, b""), "NUMBER_WIDE", "sn"),
+        (wire.SData(2**64, 1, b""), "NUMBER_WIDE", "sn"),
+        (wire.SData(0, 2**63, b""), "NUMBER_WIDE", "rid"),
+        (wire.SData(0, -1, b""), "NUMBER_WIDE", "rid"),
+        (wire.Ping(65536), "NUMBER_WIDE", "hash"),
+        (wire.Open(256, b"x", 1, []), "NUMBER_WIDE", "version"),
+        (wire.Open(1, b"x", 2**32, []), "NUMBER_WIDE", "lease"),
+        (wire.Close(b"x", 256), "NUMBER_WIDE", "reason"),
+        (wire.Conduit(65536), "NUMBER_WIDE", "conduit"),
+        (wire.Conduit(2**70), "NUMBER_WIDE", "conduit"),
+        (wire.ConduitClose(65536), "NUMBER_WIDE", "left"),
+        (wire.Frag(0, fragments=2**32), "NUMBER_WIDE", "fragments"),
+        (wire.Declare(0, [wire.Commit(256)]), "NUMBER_WIDE", "commit"),
+        (wire.Declare(0, [wire.Subscription(1, 0)]), "MODE", "mode"),
+        (wire.Declare(0, [wire.Subscription(1, 6)]), "MODE", "mode"),
+        (wire.Declare(0, [wire.Commit(0)] * 65536), "LENGTH_WIDE", "declarations"),
+        (wire.Open(1, bytes(65536), 1, []), "LENGTH_WIDE", "id"),
+    ],
+    ids=lambda value: str(value)[:30] if isinstance(value, str) else type(value).__name__,
+)
+def test_refused_values(message: wire.Message, rule: str, field: str) -> None:
+    """A value that nobody could read would be written, or wrapped around silently."""
+    with pytest.raises(wire.WireError) as caught:
+        wire.encode([wire.Ping(1), message])
+    error = caught.value
+    assert (error.rule, error.field) == (rule, field)
+    assert isinstance(error, PyddsiError)
+    assert isinstance(error, ValueError)
+    assert str(error).startswith(f"{error.kind} ")
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (wire.SData(None, 1, b""), "SDATA sn: a value is needed"),  # type: ignore[arg-type]
+        (wire.Ping(None), "PING hash: a value is needed"),  # type: ignore[arg-type]
+        (wire.SData(0, 1, b"", undefined=0x10), "SDATA undefined"),
+        (wire.SData(0, 1, b"", undefined=0x20), "SDATA undefined"),  # that is sync=True
+        (wire.SData(0, 1, b"", undefined=0x80), "SDATA undefined"),  # that announces data_rid
+        (wire.Scout(0, undefined=0x20), "SCOUT undefined"),  # and that properties
+        (wire.Ping(0, undefined=0x100), "PING undefined"),
+        (wire.Conduit(2, undefined=0x20), "CONDUIT undefined"),  # there is no room for it
+        (wire.Conduit(7, undefined=0x80), "CONDUIT undefined"),
+        (wire.Declare(0, [wire.Subscription(1, 3)]), "SUBSCRIPTION origin: a value is needed"),
+        (wire.Declare(0, [wire.Subscription(1, 1, origin=5)]), "SUBSCRIPTION origin: there is no place"),
+        (wire.Declare(0, [wire.Result(0, 0, id=5)]), "RESULT id: there is no place"),
+        (wire.Declare(0, [wire.Result(0, 2)]), "RESULT id: a value is needed"),
+        (wire.BData(0, 1, [wire.Sample(b"")], actual=True), "samples name their resource"),
+        (wire.BData(0, 1, [wire.Sample(b"", rid=1)]), "samples name their resource"),
+        (wire.WData(0, "\ud800", b""), "surrogates not allowed"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refused_combinations(message: wire.Message, words: str) -> None:
+    """A message would be written that comes back as another one."""
+    with pytest.raises(ValueError, match=words):
+        wire.encode([message])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        wire.SData("0", 1, b""),  # type: ignore[arg-type]
+        wire.SData(0, "1", b""),  # type: ignore[arg-type]
+        wire.SData(0.5, 1, b""),  # type: ignore[arg-type]
+        wire.SData(0, 1.0, b""),  # type: ignore[arg-type]
+        wire.SData(0, 1, "text"),  # type: ignore[arg-type]
+        wire.SData(0, 1, 5),  # type: ignore[arg-type]
+        wire.SData(0, 1, memoryview(b"abcd")[::2]),
+        wire.WData(0, b"/a", b""),  # type: ignore[arg-type]
+        wire.KeepAlive("id"),  # type: ignore[arg-type]
+        wire.Hello(1, [b"udp/x"]),  # type: ignore[list-item]
+        wire.Hello(1, [5]),  # type: ignore[list-item]
+        wire.Scout(1, properties=[wire.Sample(b"")]),  # type: ignore[list-item]
+        wire.BData(0, 1, [b"x"]),  # type: ignore[list-item]
+        wire.Declare(0, [wire.Ping(1)]),  # type: ignore[list-item]
+        wire.Conduit(None),  # type: ignore[arg-type]
+        wire.Commit(0),
+        "SDATA",
+        None,
+    ],
+    ids=repr,
+)
+def test_refused_types(message: Any) -> None:
+    """A value of a wrong type would be taken for one of the right type."""
+    with pytest.raises(TypeError):
+        wire.encode([message])
+
+
+def test_iterables() -> None:
+    """What yields messages would be refused because it is no list; a text or a message is neither."""
+    assert wire.encode(m for m in (wire.Ping(1), wire.Ping(2))) == b"\x0c\1\x0c\2"
+    assert wire.Hello(1, (x for x in ("a", "b"))).locators == ("a", "b")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        wire.encode(wire.Ping(1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        wire.encode("abc")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"strictness": "loose"}, "strictness is tolerant, strict or zhe, not 'loose'"),
+        ({"seq_bits": 6}, "7 to 56 bits, not 6"),
+        ({"seq_bits": 57}, "7 to 56 bits, not 57"),
+        ({"rid_bits": 24}, "8, 16, 32 or 64 bits wide, not 24"),
+        ({"conduits": 0}, "1 to 65536 conduits, not 0"),
+        ({"conduits": 65537}, "1 to 65536 conduits, not 65537"),
+    ],
+)
+def test_refused_readings(arguments: dict[str, Any], words: str) -> None:
+    """A reading with limits that no peer has would be made, and mean something else."""
+    with pytest.raises(ValueError, match=words):
+        wire.Reading(**arguments)
+
+
+# ---- columns ------------------------------------------------------------------------------------------------------
+
+
+def rows_of(number: int, messages: list[wire.Message]) -> Iterator[tuple[int, ...]]:
+    """What the columns must say of the messages of a packet, told from the messages."""
+    for m in messages:
+        head = wire.encode([m])[0]
+        rid = getattr(m, "rid", None) or 0
+        payload = getattr(m, "payload", None)
+        size = 0 if payload is None else len(payload)
+        at = 0 if payload is None else m.at + m.size - size
+        yield (
+            number,
+            m.at,
+            m.size,
+            m.KIND,
+            head & 0xE0,
+            m.conduit,
+            getattr(m, "sn", 0),
+            2 * int(rid) + isinstance(rid, wire.SelectionId),
+            at,
+            size,
+        )
+
+
+@pytest.mark.parametrize("name", sorted(index()))
+def test_columns_of_captures(name: str) -> None:
+    """A column would say something else than the messages do, or stand in another row."""
+    packets = load(name)
+    base = [p for p in packets if not p.extensions]
+    for some, reading in (
+        (base, wire.Reading(extensions=False)),
+        ([p for p in packets if p.extensions], wire.TOLERANT),
+    ):
+        found = wire.columns([p.data for p in some], reading)
+        wanted = [row for i, p in enumerate(some) for row in rows_of(i, p.messages)]
+        assert list(zip(*found[:-1], strict=True)) == wanted
+        assert found.faults == [
+            (i, p.error.rule, p.error.at) for i, p in enumerate(some) if p.error is not None
+        ]
+
+
+def test_columns_of_all_kinds() -> None:
+    """A kind that no capture holds would get the fields of another, or of the message before it."""
+    full = wire.SData(9, 8, b"payload", data_rid=7)
+    others = [
+        BATCH,
+        wire.WData(3, "/a", b"p"),
+        wire.Pull(4, 5, limit=6),
+        wire.Migrate(1, 2, 3),
+        wire.Migrate(1, 2, 3, rid=wire.SelectionId(4)),
+        wire.ConduitClose(5),
+        wire.Ping(6),
+        wire.KeepAlive(b"x"),
+        wire.Frag(7, fragments=8),
+        wire.RSpace(9),
+        wire.Conduit(65535),
+    ]
+    made = [message for other in others for message in (full, other)]
+    read = wire.decode(wire.encode(made))
+    found = wire.columns([wire.encode(made)])
+    assert list(zip(*found[:-1], strict=True)) == list(rows_of(0, read))
+
+
+def test_columns_types() -> None:
+    """The columns would not be what numpy takes without a copy, or their items be of another size."""
+    found = wire.columns([SDATA] * 1000)
+    widths = {name: np.asarray(column).dtype.itemsize for name, column in found._asdict().items() if name != "faults"}
+    assert widths == {
+        "packet": 4,
+        "at": 4,
+        "size": 4,
+        "kind": 1,
+        "flags": 1,
+        "conduit": 2,
+        "sn": 8,
+        "rid": 8,
+        "payload_at": 4,
+        "payload_size": 4,
+    }
+    assert np.asarray(found.packet).tolist() == list(range(1000))
+    for empty in ([], [b""], [b"", b""]):
+        found = wire.columns(empty)
+        assert [len(column) for column in found] == [0] * 11
+
+
+def test_columns_of_mixed_buffers() -> None:
+    """A packet in other memory than bytes would be skipped or counted wrong; a fault hide the packets behind it."""
+    packets = (SDATA, bytearray(SDATA), b"\0", memoryview(SDATA), b"\x0e", memoryview(array.array("H", SDATA)))
+    for given in (packets, list(packets), iter(packets), type("Sub", (list,), {})(packets)):
+        found = wire.columns(given)
+        assert found.packet.tolist() == [0, 1, 3, 5]
+        assert found.faults == [(2, "KIND_UNKNOWN", 0), (4, "CUT", 1)]
+        assert found.faults[0].rule == "KIND_UNKNOWN"
+
+
+@pytest.mark.parametrize("wrong", [[7], ["text"], [None], [SDATA, 7], [[SDATA]], 7, None, SDATA])
+def test_columns_of_wrong_types(wrong: Any) -> None:
+    """What is no packet would be read all the same."""
+    with pytest.raises(TypeError):
+        wire.columns(wrong)
+    with pytest.raises(BufferError):
+        wire.columns([memoryview(SDATA)[::2]])
+
+
+def test_columns_of_a_hostile_list() -> None:
+    """A list that changes its mind while it is read would be read after its end."""
+
+    class Changing(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            for packet in [SDATA, SDATA]:
+                self.clear()
+                yield packet
+
+        def __len__(self) -> int:
+            return 10**6
+
+    assert wire.columns(Changing([SDATA] * 9)).kind.tolist() == [7, 7]
+
+
+def test_bare_columns_check_their_arguments() -> None:
+    """The compiled call would take any bytes for a prepared reading, and read behind them."""
+    from pyddsi._native import columns  # noqa: PLC0415
+
+    good = wire.TOLERANT.memory
+    for arguments in (
+        (),
+        ([],),
+        ([], good, 1),
+        ((), good),
+        ([], good[:-1]),
+        ([], good + b"x"),
+        ([], bytearray(good)),
+    ):
+        with pytest.raises(TypeError):
+            columns(*arguments)
+
+
+def test_columns_in_one_packet_larger_than_all_before() -> None:
+    """The columns would not grow far enough for a packet of many messages."""
+    packet = b"\x0e\0" * 100_000
+    found = wire.columns([SDATA, packet, SDATA])
+    assert len(found.kind) == 100_002
+    assert found.at[-2] == 199_998
+    assert found.packet[-1] == 2
+
+
+# ---- what it costs ------------------------------------------------------------------------------------------------
+
+
+def test_no_references_are_kept() -> None:
+    """A call would keep a packet, an error or its columns alive for ever."""
+    packet, bad, reading = bytes(bytearray(SDATA)), bytes(bytearray(b"\x0e\0\x0e")), wire.Reading()
+    packets = [packet, bytearray(SDATA), bad]
+
+    def work() -> None:
+        wire.decode(packet, reading)
+        wire.lines(packet)
+        wire.columns(packets, reading)
+        wire.encode(wire.decode(packet))
+        stream = wire.Stream(reading)
+        stream.feed(wire.frame(packet))
+        with pytest.raises(wire.WireError):
+            wire.decode(bad)
+        with pytest.raises(TypeError):
+            wire.columns([packet, None])  # type: ignore[list-item]
+
+    work()
+    gc.collect()
+    before = [sys.getrefcount(each) for each in (packet, bad, packets, packets[1], reading, None)]
+    tracemalloc.start()
+    for _ in range(20):
+        work()
+    gc.collect()
+    first, _ = tracemalloc.get_traced_memory()
+    for _ in range(200):
+        work()
+    gc.collect()
+    last, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    after = [sys.getrefcount(each) for each in (packet, bad, packets, packets[1], reading, None)]
+    assert after[:-1] == before[:-1]
+    assert abs(after[-1] - before[-1]) < 100  # None is everybody's
+    assert last - first < 20_000
+
+
+def test_columns_memory() -> None:
+    """Columns would hold far more than their rows, or leave a part of it behind."""
+    packets = distinct()
+    wire.columns(packets)
+    gc.collect()
+    tracemalloc.start()
+    found = wire.columns(packets)
+    held, _ = tracemalloc.get_traced_memory()
+    rows = len(found.kind)
+    del found
+    gc.collect()
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 2 * 40 * rows
+    assert left < 10_000
+
+
+KEPT_ERRORS = """
+import gc
+from pyddsi import wire
+
+def keep(call):
+    try:
+        call()
+    except wire.WireError as error:
+        kept = [error]  # a cycle: the error's traceback holds this frame
+
+view = memoryview(bytes(20))
+for _ in range(300):
+    keep(lambda: wire.decode(b"\\x67\\x00\\x02"))
+    keep(lambda: wire.lines(b"\\x67\\x00\\x02"))
+    keep(lambda: wire.encode([wire.SData(0, 1, view), wire.SData(-1, 1, view)]))
+    keep(lambda: wire.encode([wire.BData(0, 1, [wire.Sample(view), wire.Sample(bytes(65536))])]))
+    keep(lambda: wire.Stream().feed(b"\\x02\\x01\\x05\\x80\\xff"))
+    gc.collect()
+"""
+
+
+def test_errors_can_be_kept() -> None:
+    """The interpreter would crash when the collector meets an error that somebody kept."""
+    done = subprocess.run([sys.executable, "-c", KEPT_ERRORS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
