@@ -20,9 +20,12 @@ static volatile uint64_t sink;
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT uint64_t bench_copy(const uint8_t *data, const uint32_t *sizes, uint32_t count, uint32_t rounds);
-EXPORT uint64_t bench_decode(const uint8_t *data, const uint32_t *sizes, uint32_t count, uint32_t rounds);
-EXPORT uint64_t bench_encode(const uint8_t *data, const uint32_t *sizes, uint32_t count, uint32_t rounds);
+EXPORT uint64_t bench_copy(const uint8_t *data, const uint32_t *sizes, uint32_t count,
+                           uint32_t rounds);
+EXPORT uint64_t bench_decode(const uint8_t *data, const uint32_t *sizes, uint32_t count,
+                             uint32_t rounds);
+EXPORT uint64_t bench_encode(const uint8_t *data, const uint32_t *sizes, uint32_t count,
+                             uint32_t rounds);
 
 /* Packet by packet into one place, as a receiver that copies would. */
 uint64_t bench_copy(const uint8_t *data, const uint32_t *sizes, uint32_t count, uint32_t rounds)

@@ -72,7 +72,8 @@ static void check_again(const pyddsi_message *message, uint8_t *out, size_t room
     MUST(pyddsi_print_message(&again, again_line, sizeof(again_line)) == length);
     for (size_t i = 0; i < length && i < sizeof(line); i++)
         MUST(line[i] == again_line[i]);
-    char little[8]; /* a line that does not fit is cut and ended, and its length is told all the same */
+    char little
+        [8]; /* a line that does not fit is cut and ended, and its length is told all the same */
     MUST(pyddsi_print_message(message, little, sizeof(little)) == length);
 }
 

@@ -168,6 +168,12 @@ int pyddsi_name_wire(const char *text, size_t size, char *out, size_t room, size
     return pdi_name_wire(text, size, out, room, out_size, fault);
 }
 
+/* A path over the limit is no name, so nothing matches it. */
+static int too_long(size_t one, size_t two)
+{
+    return one > PDI_NAME_MAX || two > PDI_NAME_MAX;
+}
+
 static pyddsi_bytes view(const char *text, size_t size)
 {
     return (pyddsi_bytes){(const uint8_t *)text, size};
@@ -175,10 +181,11 @@ static pyddsi_bytes view(const char *text, size_t size)
 
 int pyddsi_match(const char *pattern, size_t pattern_size, const char *name, size_t name_size)
 {
-    return pdi_match(view(pattern, pattern_size), view(name, name_size));
+    return !too_long(pattern_size, name_size) &&
+           pdi_match(view(pattern, pattern_size), view(name, name_size));
 }
 
 int pyddsi_intersect(const char *one, size_t one_size, const char *two, size_t two_size)
 {
-    return pdi_intersect(view(one, one_size), view(two, two_size));
+    return !too_long(one_size, two_size) && pdi_intersect(view(one, one_size), view(two, two_size));
 }

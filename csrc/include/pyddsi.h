@@ -236,7 +236,6 @@ typedef struct {
     char part;                /* 'A' as zhe speaks it, 'B' beyond zhe, 'R' reserved: a name without a body */
     uint8_t marker;           /* 1: decorates the message after it */
     uint8_t markers;          /* the markers that may stand before it, bits as in pyddsi_marker_bit */
-    uint8_t flags;            /* the defined flag bits */
     uint8_t field_count;
     pyddsi_flag flag[3];      /* for 20, 40, 80 */
     pyddsi_field field[8];

@@ -158,7 +158,7 @@ static int strict_check(pyddsi_decoder *decoder, const pyddsi_spec *spec,
 {
     int rule = PYDDSI_RULE_NONE;
     unsigned before = decoder->markers;
-    if (message->flags & ~(unsigned)spec->flags)
+    if (message->flags & ~pdi_flags_defined(spec))
         rule = PYDDSI_RULE_FLAG_UNDEFINED;
     else if (before & ~(unsigned)spec->markers)
         rule = spec->marker ? PYDDSI_RULE_MARKER_ORDER : PYDDSI_RULE_MARKER_TARGET;

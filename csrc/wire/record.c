@@ -199,7 +199,7 @@ static int declaration_rule(const pyddsi_reading *reading, unsigned header, cons
 {
     if (!reading->strict)
         return PYDDSI_RULE_NONE;
-    if ((header & ~(unsigned)spec->flags & ~PDI_DECLARATION_MASK) != 0)
+    if ((header & ~pdi_flags_defined(spec) & ~PDI_DECLARATION_MASK) != 0)
         return PYDDSI_RULE_FLAG_UNDEFINED;
     if (declaration->kind == PYDDSI_SUBSCRIPTION &&
         (declaration->mode == 3 || declaration->mode == 4) &&

@@ -25,4 +25,7 @@ extern const pyddsi_spec pdi_declarations[PYDDSI_DECLARATION_COUNT];
  */
 const pyddsi_spec *pdi_item_spec(unsigned type);
 
+/* The flag bits that mean something in a record of this row. */
+unsigned pdi_flags_defined(const pyddsi_spec *spec);
+
 #endif

@@ -45,6 +45,7 @@ _SECOND = 1_000_000_000
 
 _NG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _NG_ORDER = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_SECTION = 0x0A0D0D0A
 _INTERFACE, _OBSOLETE, _SIMPLE, _ENHANCED = 1, 2, 3, 6
 _LEAST = {
     _INTERFACE: 20,
@@ -106,12 +107,13 @@ def _pcapng(window: Window, skipped: Counter[str]) -> Iterator[Record]:
             block, at = window.fill(at, 12), 0
             if len(block) < 12:
                 break
-        if block.startswith(_NG_MAGIC, at):
+        kind, size = section.head(block, at)
+        if kind == _SECTION:  # the same in either byte order, which is told only now
             order = block[at + 8 : at + 12]
             if order not in _NG_ORDER:
                 raise window.damaged(at, f"a section whose byte order mark is {order.hex(' ')}")
             section = _Section(_NG_ORDER[order])
-        kind, size = section.head(block, at)
+            kind, size = section.head(block, at)
         if size < 12 or size % 4:
             raise window.damaged(at, f"a block of {size} bytes, which no block can have")
         if kind not in _LEAST:
@@ -189,11 +191,9 @@ class _Section:
                 resolution = block[value]
             elif code == _OPTION_OFFSET and length == 8:
                 offset = self._signed(block, value)[0]
-        divide = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
         multiply = _SECOND
-        if (
-            divide <= _SECOND and _SECOND % divide == 0
-        ):  # the usual clocks need no division of large numbers
+        divide = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
+        if _SECOND % divide == 0:  # the usual clocks, and for them no large numbers
             multiply, divide = _SECOND // divide, 1
         self._interfaces.append(_Interface(link, snap, multiply, divide, offset * _SECOND))
 
@@ -219,7 +219,8 @@ class _Section:
             captured = min(captured, room, snap or captured)
         if captured > room or captured > PACKET_BYTES_MAX:
             raise _DamageError(
-                f"a packet of {captured} bytes in a block of {size}, above the limit of {PACKET_BYTES_MAX}"
+                f"a packet of {captured} bytes in a block of {size}, "
+                f"where {min(room, PACKET_BYTES_MAX)} are the most there can be"
             )
         time_ns = None if kind == _SIMPLE else (high << 32 | low) * multiply // divide + offset_ns
         return time_ns, link, start, start + captured

@@ -37,6 +37,7 @@ JUMP_BYTES_MAX = 64 * 1024 * 1024
 
 _FIN, _SYN, _RST = 1, 2, 4
 _MASK, _HALF = 0xFFFFFFFF, 0x80000000
+_new = tuple.__new__  # as in dissect: for every packet, a call of Python less
 
 
 class Segment(NamedTuple):
@@ -109,7 +110,9 @@ class _Direction:
     def segment(self, number: int, time_ns: int | None, data: bytes, *, end: bool) -> Segment:
         """A Segment of this direction."""
         lost, self.lost = self.lost, False
-        return Segment(number, time_ns, self.source, self.destination, data, end=end, lost=lost)
+        return _new(
+            Segment, (number, time_ns, self.source, self.destination, data, False, end, lost)
+        )
 
 
 class Streams:
@@ -133,6 +136,18 @@ class Streams:
                     self._close(self._directions[side], packet, out, lost=False)
             return out
         direction = self._directions.pop(key, None)
+        if (
+            direction is not None
+            and not (sequence - direction.next) & _MASK
+            and not direction.held
+            and not flags & (_SYN | _FIN)
+            and not direction.ended
+            and size == len(packet.data)
+        ):  # the next bytes, whole: nearly every packet, so it takes no part in what follows
+            self._directions[key] = direction
+            direction.next += size
+            out.append(direction.segment(packet.number, packet.time_ns, packet.data, end=False))
+            return out
         if flags & _SYN:
             if direction is None or direction.first != sequence:
                 if direction is not None:

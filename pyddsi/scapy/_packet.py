@@ -39,9 +39,9 @@ class PyddsiPacket(Layer):
         """What is left is the next layer: Raw."""
         return s, None
 
-    def mysummary(self) -> str:
-        """The kinds of the messages."""
-        return f"pyddsi {' '.join(str(one.name) for one in self.messages)}"
+    def mysummary(self) -> Any:
+        """The kinds of the messages, and from scapy who sends them to whom."""
+        return f"pyddsi {' '.join(str(one.name) for one in self.messages)}", [UDP]
 
 
 def _keys(packet: PyddsiPacket) -> Iterator[tuple[str, Any]]:

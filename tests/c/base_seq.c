@@ -9,7 +9,7 @@
 /* If it failed, a length that the protocol does not have would be computed with. */
 static void test_init(void)
 {
-    struct pdi_seq seq;
+    struct pdi_seq seq = {0};
     CHECK_EQ(pdi_seq_init(&seq, 0), PYDDSI_BAD_ARGUMENT);
     CHECK_EQ(pdi_seq_init(&seq, 6), PYDDSI_BAD_ARGUMENT);
     CHECK_EQ(pdi_seq_init(&seq, 57), PYDDSI_BAD_ARGUMENT);
@@ -26,7 +26,7 @@ static void test_init(void)
 /* If it failed, numbers would not follow each other over the wrap as zhe counts them. */
 static void test_known_values(void)
 {
-    struct pdi_seq seq;
+    struct pdi_seq seq = {0};
     CHECK_EQ(pdi_seq_init(&seq, 14), PYDDSI_OK);
     CHECK_EQ(pdi_seq_next(&seq, 0), 1);
     CHECK_EQ(pdi_seq_next(&seq, 16382), 16383);
@@ -63,7 +63,7 @@ static uint64_t count_steps(uint64_t a, uint64_t b, uint64_t size)
  */
 static void test_all_pairs(void)
 {
-    struct pdi_seq seq;
+    struct pdi_seq seq = {0};
     CHECK_EQ(pdi_seq_init(&seq, 7), PYDDSI_OK);
     for (uint64_t a = 0; a < 128; a++) {
         for (uint64_t b = 0; b < 128; b++) {
@@ -81,7 +81,7 @@ static void test_unwrap_follows(void)
 {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct pdi_rand rand;
-        struct pdi_seq seq;
+        struct pdi_seq seq = {0};
         int failures = test_failures;
         pdi_rand_init(&rand, seed);
         unsigned bits = PDI_SEQ_BITS_MIN + (unsigned)(seed % 50);

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyddsi import names, wire
+from pyddsi import wire
 from pyddsi.errors import InvalidNameError, PyddsiError
 from pyddsi.names import Name, canonical, intersect, matches
 
@@ -207,8 +207,3 @@ def test_any_text(text: str) -> None:
         assert found.isascii()
         path = Name(text).path
         assert wire.decode(wire.encode([wire.WData(0, path, b"")]), wire.STRICT)
-
-
-def test_exports() -> None:
-    """The documented names would not be there."""
-    assert sorted(names.__all__) == ["Name", "canonical", "intersect", "matches"]
