@@ -24,14 +24,23 @@ from pyddsi.errors import InvalidNameError
 __all__ = ["InvalidNameError", "Name", "canonical", "intersect", "matches"]
 
 SIZE_MAX = 1024
+SHOWN_MAX = 80
 _TAGS = ((1, "persistent"), (2, "transient"), (4, "unreliable"))
 _META = (None, "ls", "id")
+
+
+def _around(name: str, at: int) -> str:
+    """The name, or of a long one what stands around its fault."""
+    if len(name) <= SHOWN_MAX:
+        return name
+    start = max(0, at - SHOWN_MAX // 2)
+    return ("..." if start else "") + name[start : start + SHOWN_MAX] + "..."
 
 
 def _fault(name: str, fault: Any, shown: bytes) -> InvalidNameError:
     # The core counts bytes; a person counts characters, and each has one byte that is not 10xxxxxx.
     at = sum(byte & 0xC0 != 0x80 for byte in shown[: fault.at + 1]) - (fault.at < len(shown))
-    pointer = f"{name!r}, character {at + 1}"
+    pointer = f"{_around(name, at)!r}, character {at + 1}"
     return InvalidNameError(
         f"{pointer}: {text(lib.pyddsi_rule_text(fault.rule))}",
         rule=text(lib.pyddsi_rule_name(fault.rule)),

@@ -1,7 +1,7 @@
 /* crc32c.h - the checksum of stored records (CRC-32C, Castagnoli).
  *
  * Chosen over other checksums because processors compute it: one instruction takes eight bytes.
- * Where that instruction is missing, tables give the same result at about a fifth of the speed.
+ * Where that instruction is missing, tables give the same result at about a quarter of the speed.
  */
 #ifndef PDI_BASE_CRC32C_H
 #define PDI_BASE_CRC32C_H

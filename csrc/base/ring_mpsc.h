@@ -61,6 +61,7 @@ struct pdi_ring_mpsc_slot {
     uint8_t item[];
 };
 
+/* The padding is wanted. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct pdi_ring_mpsc {
     uint8_t *slots;
     uint32_t capacity;

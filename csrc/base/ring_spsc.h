@@ -52,6 +52,7 @@
 /* How much memory a ring needs. */
 #define PDI_RING_SPSC_BYTES(capacity, item_size) ((size_t)(capacity) * (size_t)(item_size))
 
+/* The padding is wanted. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct pdi_ring_spsc {
     uint8_t *slots;
     uint32_t capacity;

@@ -41,9 +41,9 @@
 
 /* The parts of a row. Flags are in the order 20, 40, 80; a row without markers, flags or fields leaves the part out. */
 #define ROW(title, kind, in_part, meaning)                                                         \
-    .name = title, .number = kind, .part = in_part, .text = meaning
+    .name = (title), .number = (kind), .part = (in_part), .text = (meaning)
 #define IS_MARKER      .marker = 1
-#define MARKED(before) .markers = before
+#define MARKED(before) .markers = (before)
 #define FLAGS(...)     .flag = {__VA_ARGS__}
 #define FIELDS(...)    .field_count = COUNT(((pyddsi_field[]){__VA_ARGS__})), .field = {__VA_ARGS__}
 

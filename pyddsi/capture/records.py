@@ -38,21 +38,14 @@ _PCAP = {  # the magic number as it lies in the file: byte order, and ns in a un
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
-_PCAP_LINK_MASK = (
-    0x03FFFFFF  # above it: whether frames carry check sequences, and how long they are
-)
+_PCAP_LINK_MASK = 0x03FFFFFF  # above it: whether frames end in a check sequence
 _SECOND = 1_000_000_000
 
 _NG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _NG_ORDER = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _SECTION = 0x0A0D0D0A
 _INTERFACE, _OBSOLETE, _SIMPLE, _ENHANCED = 1, 2, 3, 6
-_LEAST = {
-    _INTERFACE: 20,
-    _OBSOLETE: 32,
-    _SIMPLE: 16,
-    _ENHANCED: 32,
-}  # the size of each with nothing in it
+_LEAST = {_INTERFACE: 20, _OBSOLETE: 32, _SIMPLE: 16, _ENHANCED: 32}  # sizes with nothing in them
 _OPTION_END, _OPTION_RESOLUTION, _OPTION_OFFSET = 0, 9, 14
 _COUNTED = {9, 0x204, 0x208, 0x216, 0x217, 0x221, 0x222, 0xBAD, 0x40000BAD}
 """Journal entries, system calls, vendors' blocks: no packets, yet Wireshark gives each a frame number."""

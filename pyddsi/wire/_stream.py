@@ -24,7 +24,7 @@ class Stream:
         self._stream: Any = ffi.new("pyddsi_stream *")
         self._rest = b""
         self._need = 1
-        self._broken: tuple[str, str, int] | None = None  # what to say, the rule, the byte
+        self._fault: tuple[int, int] | None = None  # once it is broken: the rule, the byte
         lib.pyddsi_stream_init(self._stream, reading.native, packet_max)
 
     @property
@@ -44,8 +44,8 @@ class Stream:
         Raises WireError when the stream breaks a rule, and from then on always: framing is lost. The packets before
         the fault are in its `messages`.
         """
-        if self._broken is not None:
-            raise self._error([])
+        if self._fault is not None:
+            raise _error(self._fault, [])
         joined = self._rest + data
         if len(joined) < self._need:
             self._rest = joined  # looking would tell nothing
@@ -59,8 +59,9 @@ class Stream:
             left = len(joined) - at
             status = lib.pyddsi_stream_next(self._stream, memory + at, left, packet, used, need)
             if status == lib.PYDDSI_BAD_INPUT:
-                self._break(at)
-                raise self._error(packets)
+                fault = self._stream.fault
+                self._fault, self._rest = (fault.rule, at + fault.at), b""
+                raise _error(self._fault, packets)
             end = at + used[0]
             if status == lib.PYDDSI_SHORT:
                 self._rest = joined[end:]
@@ -69,19 +70,17 @@ class Stream:
             packets.append(view[end - packet.size : end])
             at = end
 
-    def _break(self, at: int) -> None:
-        fault = self._stream.fault
-        place = at + fault.at
-        sentence = f"byte {place} of the data at hand: {text(lib.pyddsi_rule_text(fault.rule))}"
-        self._broken = sentence, text(lib.pyddsi_rule_name(fault.rule)), place
-        self._rest = b""
 
-    def _error(self, packets: list[memoryview]) -> WireError:
-        assert self._broken is not None
-        sentence, rule, at = self._broken
-        return WireError(
-            sentence, rule=rule, at=at, zhe="drops", zhe_stream="drops", messages=packets
-        )
+def _error(fault: tuple[int, int], packets: list[memoryview]) -> WireError:
+    rule, at = fault
+    return WireError(
+        f"byte {at} of the data at hand: {text(lib.pyddsi_rule_text(rule))}",
+        rule=text(lib.pyddsi_rule_name(rule)),
+        at=at,
+        zhe="drops",
+        zhe_stream="drops",
+        messages=packets,
+    )
 
 
 def frame(packet: Buffer) -> bytes:

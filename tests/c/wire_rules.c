@@ -55,7 +55,7 @@ static void check_field(const pyddsi_spec *spec, unsigned index, size_t struct_s
     CHECK(field->name != NULL && field->name[0] != 0 && field->text != NULL);
     CHECK(field->at + size <= struct_size);
     CHECK((field->presence == PYDDSI_IF_FLAG) == (field->flag != 0));
-    CHECK((field->flag & ~(unsigned)spec->flags) == 0);
+    CHECK((field->flag & ~pdi_flags_defined(spec)) == 0);
     CHECK((field->value_count != 0) == (field->values != NULL));
     CHECK(field->type != PYDDSI_TYPE_MARKER || (index == 0 && spec->field_count == 1));
     CHECK(field->type != PYDDSI_TYPE_DECLARATIONS || index + 1U == spec->field_count);
@@ -82,7 +82,7 @@ static void check_row(const pyddsi_spec *spec, unsigned number, size_t struct_si
         flags |= spec->flag[i].letter != 0 ? (unsigned)PYDDSI_FLAG_20 << i : 0U;
     }
     int marker = spec->field_count == 1 && spec->field[0].type == PYDDSI_TYPE_MARKER;
-    CHECK_EQ(spec->flags, marker ? PDI_FLAG_MASK : flags);
+    CHECK_EQ(pdi_flags_defined(spec), marker ? PDI_FLAG_MASK : flags);
 }
 
 /* If it failed, a row would contradict itself: a field behind a flag that is not defined, a place

@@ -114,9 +114,9 @@ class OracleError(Exception):
 def present(when: str, flags: int, so_far: Fields) -> bool:
     """Whether a field is there."""
     if when == "periodic":
-        return so_far["mode"] in {3, 4}
+        return bool(so_far["mode"] in {3, 4})
     if when == "failed":
-        return so_far["status"] != 0
+        return bool(so_far["status"])
     return not when or bool(flags & int(when, 16))
 
 
@@ -145,8 +145,8 @@ class Reader:
                 raise OracleError("CUT", start)
             group = self.data[self.at]
             self.at += 1
-            value += (group % 128) * 128**i
-            if value >= 2**bits:
+            value += (group % 128) << (7 * i)
+            if value >> bits:
                 break
             if group < 128:
                 return value
@@ -202,9 +202,7 @@ class Reader:
         begin = self.at
         header = self.byte()
         if header % 32 not in KINDS:
-            raise OracleError(
-                "KIND_RESERVED" if header % 32 in RESERVED else "KIND_UNKNOWN", begin
-            )
+            raise OracleError("KIND_RESERVED" if header % 32 in RESERVED else "KIND_UNKNOWN", begin)
         _, name, named, layout = KINDS[header % 32]
         if name in EXTENSIONS and not extensions:
             raise OracleError("KIND_EXTENSION", begin)
@@ -264,7 +262,7 @@ def put(kind: str, value: Any, flags: int) -> bytes:
     if kind in NUMBERS:
         return number(value)
     if kind == "bytes":
-        return number(len(value)) + value
+        return number(len(value)) + bytes(value)
     if kind in {"byte", "mode"}:
         return bytes([value])
     if kind == "locators":

@@ -26,9 +26,21 @@ BORDERS += [2**63 - 1, 2**63, 2**64 - 1]
 WIDTHS = {"NUMBER64": 64, "NUMBER32": 32, "NUMBER16": 16, "HASH": 16, "SN": 64, "MARKER": 16}
 SIZES = [0, 1, 2, 3, 4, 5, 8, 13, 20, 31, 32, 33, 60, 100, 127, 128, 129]
 SIZES_RARE = [16383, 16384, 65535]
-TEXTS = ["", "/", "a", "/a", "/plant/robot", "**", "/a/**/b?", "\x00", "ä€😀", "\udcff\udc80", "x" * 200]
+TEXTS = [
+    "",
+    "/",
+    "a",
+    "/a",
+    "/plant/robot",
+    "**",
+    "/a/**/b?",
+    "\x00",
+    "ä€😀",
+    "\udcff\udc80",
+    "x" * 200,
+]
 NAMES = ["/a", "/plant/robot", "**", "/a/**/b?", "/A-Z/0_9", "/*", "**/x"]
-MARKERS = {1: wire.Conduit, 2: wire.Frag, 4: wire.RSpace}
+MARKERS: dict[int, type[wire.Message]] = {1: wire.Conduit, 2: wire.Frag, 4: wire.RSpace}
 
 
 def bodies(table: str) -> list[Spec]:
@@ -72,8 +84,9 @@ class Maker:
         """A number of up to so many bits, at its limits or anywhere."""
         choice = self.below(len(BORDERS) + 3)
         if choice < len(BORDERS):
-            return min(BORDERS[choice], 2**bits - 1)
-        return int.from_bytes(self.some(8), "big") % 2 ** min(bits, 14 * (choice - len(BORDERS) + 1))
+            return min(BORDERS[choice], (1 << bits) - 1)
+        bits = min(bits, 14 * (choice - len(BORDERS) + 1))
+        return int.from_bytes(self.some(8), "big") & ((1 << bits) - 1)
 
     def sized(self) -> bytes:
         """A byte vector; a large one is rare."""
@@ -86,7 +99,7 @@ class Maker:
         """An id, with half of the selections as such; as wide as can be doubled."""
         least = 1 if self.correct else 0
         value = max(self.number(31 if self.zhe else 63), least)
-        selection = kind == "SID" or (kind != "RID" or not self.correct) and self.below(4) == 3
+        selection = kind == "SID" or ((kind != "RID" or not self.correct) and self.below(4) == 3)
         if self.zhe:
             selection = kind == "SID"
         return wire.SelectionId(value) if selection else value

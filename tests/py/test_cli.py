@@ -54,7 +54,12 @@ def run(*arguments: str) -> int:
 def started(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """The program as a process of its own."""
     return subprocess.run(
-        [*PROGRAM, *arguments], capture_output=True, check=False, timeout=60, cwd=CAPTURES.parent, **options
+        [*PROGRAM, *arguments],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        cwd=CAPTURES.parent,
+        **options,
     )
 
 
@@ -73,7 +78,9 @@ def test_lines(capsys: Captured) -> None:
     printed = capsys.readouterr()
     assert printed.out.startswith(FIRST_LINES)
     assert not printed.err
-    assert printed.out.count("\n") == sum(len(packet.messages) for packet in load("p2p_pubsub.pcap"))
+    assert printed.out.count("\n") == sum(
+        len(packet.messages) for packet in load("p2p_pubsub.pcap")
+    )
 
 
 def test_json(capsys: Captured) -> None:
@@ -86,12 +93,18 @@ def test_json(capsys: Captured) -> None:
     assert len(objects) == len(messages)
     for found, (number, message) in zip(objects, messages, strict=True):
         assert found["packet"] == number
-        assert (found["at"], found["size"], found["conduit"]) == (message.at, message.size, message.conduit)
+        assert (found["at"], found["size"], found["conduit"]) == (
+            message.at,
+            message.size,
+            message.conduit,
+        )
         assert found.items() >= message.to_dict().items()
     assert objects[0]["source"] == "10.77.0.1:48935"
     assert objects[0]["destination"] == "239.255.0.1:7447"
     assert objects[0]["time"] == 0
-    assert objects[-1]["time"] == pytest.approx((objects[-1]["time_ns"] - objects[0]["time_ns"]) / 1e9)
+    assert objects[-1]["time"] == pytest.approx(
+        (objects[-1]["time_ns"] - objects[0]["time_ns"]) / 1e9
+    )
 
 
 def test_counts(capsys: Captured) -> None:
@@ -149,7 +162,9 @@ def test_extensions_are_learnt(capsys: Captured, tmp_path: Path) -> None:
         packets = [opening, batch] if opening else [batch]
         file = tmp_path / "some.pcap"
         ways = ("10.0.0.1", 40000), ("10.0.0.2", 7447)
-        file.write_bytes(make.pcap([make.ethernet(make.ipv4(make.udp(p, ways=ways))) for p in packets]))
+        file.write_bytes(
+            make.pcap([make.ethernet(make.ipv4(make.udp(p, ways=ways))) for p in packets])
+        )
         assert run("decode", str(file)) == 0
         shown = capsys.readouterr().out.splitlines()[-1]
         assert ("BDATA sn=0" in shown) == wanted
@@ -218,13 +233,22 @@ def test_files_that_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
     one_line(printed.err, "cut off", "6 packets were read")
     assert run("decode", "--count", "--json", str(cut), PUBSUB) == 2
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == {"SCOUT": 2, "HELLO": 1, "OPEN": 1, "ACCEPT": 1, "CONDUIT": 1, "DECLARE": 1}
+    assert json.loads(printed.out) == {
+        "SCOUT": 2,
+        "HELLO": 1,
+        "OPEN": 1,
+        "ACCEPT": 1,
+        "CONDUIT": 1,
+        "DECLARE": 1,
+    }
 
 
 def test_capture_of_others(capsys: Captured, tmp_path: Path) -> None:
     """A capture without a packet of the protocol would end in silence."""
     file = tmp_path / "other.pcap"
-    packet = make.ethernet(make.ipv4(make.udp(b"hello", ways=(("10.0.0.1", 53), ("10.0.0.2", 5353)))))
+    packet = make.ethernet(
+        make.ipv4(make.udp(b"hello", ways=(("10.0.0.1", 53), ("10.0.0.2", 5353))))
+    )
     file.write_bytes(make.pcap([packet] * 3))
     assert run("decode", str(file)) == 0
     printed = capsys.readouterr()

@@ -24,7 +24,9 @@ def test_change_is_noticed(
     text = original.read_text(encoding="utf-8")
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, name, copy)
-    monkeypatch.setattr(generate, "formatted", lambda source: source)  # the formatter's folder has moved
+    monkeypatch.setattr(
+        generate, "formatted", lambda source: source
+    )  # the formatter's folder has moved
     if name == "CLASSES":
         text = generate.render_classes()
         monkeypatch.setattr(generate, "PAGE", tmp_path / "page.md")

@@ -136,7 +136,10 @@ def test_errors_are_what_was_sent() -> None:
     extensions = ["BDATA", "PULL", "CONDUIT CLOSE", "FRAG", "MIGRATE", "RSPACE"]
     unknown |= dict.fromkeys(extensions, "KIND_EXTENSION")
     wanted = Counter(
-        {("unknown.pcap", rule, kind, "drops"): 1 + (kind is None) for kind, rule in unknown.items()}
+        {
+            ("unknown.pcap", rule, kind, "drops"): 1 + (kind is None)
+            for kind, rule in unknown.items()
+        }
     )
     wanted["ping.pcap", "NUMBER_WIDE", "PING", "ignores"] = 2
     wanted["submode0.pcap", "MODE", "DECLARE", "drops"] = 2

@@ -71,13 +71,13 @@ def test_wrong_on_purpose() -> None:
     assert bytes(SData(sn=RawVal(b"\x80\x00"))).hex() == "0780000200"
     assert bytes(Conduit(flags="Z", conduit=3)).hex() == "93"
     assert bytes(Frame(size=9) / PyddsiPacket(messages=[Scout()])).hex() == "090100"
-    for bad in (SData(sn=-1), Close(reason=256)):
-        with pytest.raises(ValueError, match="While building field"):
+    for bad, what in ((SData(sn=-1), "'sn'.* is not negative"), (Close(reason=256), "'reason'")):
+        with pytest.raises(ValueError, match=what):
             bytes(bad)
     with pytest.raises(ValueError, match="mode has no 'pushy', only push, pull"):
         Subscription(mode="pushy")
     with pytest.raises(ValueError, match="runs past the end"):
-        SData(b"\x07\x00\x02\x05a")
+        SData(b"\x07\x00\x02\x02a")
 
 
 def test_deep_copies_and_pickles() -> None:
@@ -164,6 +164,7 @@ def test_fuzz_varies_each_field() -> None:
     for name in ("id", "origin", "period", "duration"):
         assert len({getattr(declare.declarations[0], name) for _, declare in made}) > 20, name
     assert {sample.flags for sample, _ in made} == {4}
+    assert Scout(bytes(fuzz(Scout(flags="P")))).properties == []
     assert sum(sample.sn < 2**32 for sample, _ in made) > 20
 
 
