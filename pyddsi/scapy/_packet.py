@@ -61,10 +61,11 @@ class Frame(Layer):
         """Read the packet off s, too."""
         s = super().do_dissect(s)
         size = take_size(self, "size")
+        if size == 0:
+            self.fields["size"] = size  # not the packet's size, so it cannot be computed
+            size = len(s)
         if size > len(s):
             raise FaultError("the frame is not whole")
-        if size == 0:
-            self.fields["size"], size = self.fields["size"] or 0, len(s)
         if size:
             self.add_payload(PyddsiPacket(s[:size]))
         return s[size:]

@@ -259,6 +259,18 @@ def test_frame_rules() -> None:
         assert caught.value.zhe_stream == "drops"
 
 
+def test_lease_limit() -> None:
+    """The largest lease that zhe takes would be refused, or one more be taken."""
+    for lease, fits in ((21_474_836, True), (21_474_837, False)):
+        packet = wire.encode([wire.Open(1, b"x", lease, [], properties=[])])
+        for reading in (wire.STRICT, wire.ZHE):
+            if fits:
+                assert wire.decode(packet, reading)
+            else:
+                with pytest.raises(wire.WireError, match="the lease is over"):
+                    wire.decode(packet, reading)
+
+
 def test_double_slash() -> None:
     """A correct sender's reading would take a name with an empty segment."""
     with pytest.raises(wire.WireError) as caught:

@@ -7,9 +7,10 @@ import pickle
 import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
-from scapy.fields import RawVal
+from scapy.fields import PacketListField, RawVal
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Packet, Raw, fuzz
 
@@ -78,6 +79,14 @@ def test_wrong_on_purpose() -> None:
         Subscription(mode="pushy")
     with pytest.raises(ValueError, match="runs past the end"):
         SData(b"\x07\x00\x02\x02a")
+
+
+def test_lists_of_others() -> None:
+    """A message could not stand in the list of another protocol's layer."""
+    field = PacketListField("scouts", [], Scout)
+    found: tuple[bytes, Any] = field.getfield(Raw(), b"\x01\x05\x01\x01")
+    assert found[0] == b""
+    assert [scout.mask for scout in found[1]] == [5, 1]
 
 
 def test_deep_copies_and_pickles() -> None:
@@ -164,29 +173,33 @@ def test_fuzz_varies_each_field() -> None:
     for name in ("id", "origin", "period", "duration"):
         assert len({getattr(declare.declarations[0], name) for _, declare in made}) > 20, name
     assert {sample.flags for sample, _ in made} == {4}
-    assert Scout(bytes(fuzz(Scout(flags="P")))).properties == []
+    scout = Scout(b"\x01\x05")
+    scout.flags = "P"
+    assert bytes(fuzz(scout)) == b"\x21\x05\x00"
     assert sum(sample.sn < 2**32 for sample, _ in made) > 20
 
 
 def test_mangle_reaches_everything() -> None:
-    """Mangling would leave out the sizes in a list inside a list, the counts, or the bytes."""
+    """Mangling would leave out some byte, or some size or count: in a list inside a list, or in a frame."""
     locators = [Locator(text="ab")]
     opened = Open(flags="P", id=b"x", locators=locators, properties=[Property(id=4, value=b"y")])
     packet = PyddsiPacket(messages=[opened])
-    data = bytes(packet)
-    sizes = {2, 5, 6, 9, 11}
-    changed: set[int] = set()
-    lengths: set[int] = set()
-    for seed in range(400):
-        broken = bytes(mangle(packet, seed))
-        lengths.add(len(broken) - len(data))
-        differ = [at for at in range(len(data)) if broken[at : at + 1] != data[at : at + 1]]
-        if len(differ) == 1 and len(broken) == len(data):
-            changed.add(differ[0])
-    assert sizes <= changed == set(range(len(data)))
-    assert {-len(data), -1, 0, 1} <= lengths
     stream = PyddsiStream(frames=[Frame() / packet])
-    assert any(bytes(mangle(stream, seed))[1:] == data for seed in range(99))
+    sizes = {2, 5, 6, 9, 11}
+    for whole, wanted in ((packet, sizes), (stream, {0} | {at + 1 for at in sizes})):
+        data = bytes(whole)
+        broken = [bytes(mangle(whole, seed)) for seed in range(1000)]
+        lengths = {len(other) - len(data) for other in broken}
+        assert {-len(data), -1, 0, 1} <= lengths
+        # One byte in all of the others is changed; to 7F, which is no single bit away, only where a size is.
+        changed = {
+            (at, other[at])
+            for other in broken
+            for at in range(len(data))
+            if len(other) == len(data) and other[at] != data[at]
+        }
+        assert {at for at, _ in changed} == set(range(len(data)))
+        assert wanted <= {at for at, byte in changed if byte == 0x7F}
 
 
 def test_stream() -> None:
@@ -194,11 +207,17 @@ def test_stream() -> None:
     scout, ping = PyddsiPacket(messages=[Scout(mask=5)]), PyddsiPacket(messages=[Ping(hash=1)])
     stream = PyddsiStream(frames=[Frame() / scout, Frame() / ping])
     assert bytes(stream).hex(" ") == "02 01 05 02 0c 01"
+    assert [frame.size for frame in PyddsiStream(bytes(stream)).frames] == [2, 2]
     unframed = PyddsiStream(frames=[Frame() / scout, Frame(size=0) / (ping / Raw(b"\x0c"))])
     data = bytes(unframed)
     assert data.hex(" ") == "02 01 05 00 0c 01 0c"
     core = wire.Stream()
     assert [bytes(p) for p in core.feed(data)] == [b"\x01\x05", b"\x0c\x01"]
+    assert [frame.size for frame in PyddsiStream(data).frames] == [2, 0]
+    for text in ("02 01 05 00 0c 01 0c", "80 00 0c 01 00", "00 0c 01 01 05"):
+        read = PyddsiStream(bytes.fromhex(text))
+        assert bytes(read).hex(" ") == text
+        assert isinstance(read.frames[-1].payload.messages[0], Ping)
     for text in (
         "02 01 05 02 0c",
         "82 00 01 05 01 ff",
