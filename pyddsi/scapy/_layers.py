@@ -63,7 +63,7 @@ class Layer(Packet):
         for field in self.fields_desc:
             if not isinstance(field, ConditionalField) or field.cond(self):
                 s, self.fields[field.name] = field.getfield(self, s)
-        self.explicit = 1
+        self.explicit = 1  # scapy: nothing in here is still to be chosen
         return s
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes | None]:
