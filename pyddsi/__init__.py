@@ -18,7 +18,10 @@ __all__ = ["CaptureError", "InvalidNameError", "PyddsiError", "WireError", "__ve
 
 def __getattr__(name: str) -> str:
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - costs more than all the rest
+        from importlib import metadata  # noqa: PLC0415 - costs more than all the rest
 
-        return version("pyddsi")
+        try:
+            return metadata.version("pyddsi")
+        except metadata.PackageNotFoundError:
+            return "unknown (used from a source tree, not installed)"
     raise AttributeError(f"module 'pyddsi' has no attribute {name!r}")

@@ -91,58 +91,71 @@ static int kind_rule(const pyddsi_spec *spec, int base_only)
 
 /* zhe's checks of an OPEN, in its order; property 4 holds the length of sequence numbers if that is
  * not 14. */
-static int open_rule(const pyddsi_reading *reading, const pyddsi_message *message)
+static int open_check(pyddsi_decoder *decoder, const pyddsi_message *message)
 {
+    const pyddsi_options *options = &decoder->reading->options;
     pyddsi_list properties = message->properties;
     pyddsi_property property;
+    size_t version_at = message->at + 1;
+    size_t lease_at = (size_t)(message->id.data - decoder->data) + message->id.size;
     if ((message->flags & PYDDSI_P) == 0)
-        return PYDDSI_RULE_OPEN_PROPERTIES;
+        return faulty(decoder, PYDDSI_RULE_OPEN_PROPERTIES, message->at, "properties");
     while (pdi_list_property(&properties, &property) == PYDDSI_OK) {
-        if (property.id == 4 && reading->options.strictness == PYDDSI_ZHE &&
-            (property.value.size != 1 || property.value.data[0] != reading->options.seq_bits))
-            return PYDDSI_RULE_OPEN_SEQ_BITS;
+        if (property.id == 4 && options->strictness == PYDDSI_ZHE &&
+            (property.value.size != 1 || property.value.data[0] != options->seq_bits))
+            return faulty(decoder, PYDDSI_RULE_OPEN_SEQ_BITS,
+                          (size_t)(property.value.data - decoder->data), "properties");
     }
     if (message->version != 1)
-        return PYDDSI_RULE_OPEN_VERSION;
+        return faulty(decoder, PYDDSI_RULE_OPEN_VERSION, version_at, "version");
     if (message->id.size == 0 || message->id.size > PDI_PEER_ID_MAX)
-        return PYDDSI_RULE_PEER_ID_LENGTH;
-    return message->lease > PDI_LEASE_MAX ? PYDDSI_RULE_OPEN_LEASE : PYDDSI_RULE_NONE;
+        return faulty(decoder, PYDDSI_RULE_PEER_ID_LENGTH, version_at + 1, "id");
+    if (message->lease > PDI_LEASE_MAX)
+        return faulty(decoder, PYDDSI_RULE_OPEN_LEASE, lease_at, "lease");
+    return PYDDSI_OK;
 }
 
 /* A name that must be valid. Only WDATA names its resource outside a declaration; there zhe looks
- * too. */
+ * too, with rules of its own. */
 static int uri_check(pyddsi_decoder *decoder, const pyddsi_message *message)
 {
     pyddsi_fault fault;
-    if (pdi_name_check(message->uri, PDI_NAME_MAX, &fault) == PYDDSI_OK)
+    int status = decoder->reading->strict ? pdi_name_check(message->uri, PDI_NAME_MAX, &fault)
+                                          : pdi_name_check_zhe(message->uri, &fault);
+    if (status == PYDDSI_OK)
         return PYDDSI_OK;
     return faulty(decoder, fault.rule, (size_t)(message->uri.data - decoder->data) + fault.at,
                   "uri");
 }
 
+/* A conduit that the receiver does not have; zhe looks at the long form alone. */
+static int conduit_check(pyddsi_decoder *decoder, const pyddsi_message *message)
+{
+    uint32_t conduits = decoder->reading->options.conduits;
+    if (conduits == 0 || message->conduit < conduits)
+        return PYDDSI_OK;
+    if (message->flags & PYDDSI_Z)
+        return faulty(decoder, PYDDSI_RULE_CONDUIT_SHORT, message->at, "conduit");
+    return faulty(decoder, PYDDSI_RULE_CONDUIT_RANGE, message->at + 1, "conduit");
+}
+
 /* What zhe checks, in any order but that of the bytes. */
 static int zhe_check(pyddsi_decoder *decoder, const pyddsi_message *message)
 {
-    uint32_t conduits = decoder->reading->options.conduits;
-    int rule = PYDDSI_RULE_NONE;
     switch (message->kind) {
     case PYDDSI_OPEN:
-        rule = open_rule(decoder->reading, message);
-        break;
+        return open_check(decoder, message);
     case PYDDSI_KEEPALIVE:
-        rule = message->id.size == 0 ? PYDDSI_RULE_PEER_ID_LENGTH : PYDDSI_RULE_NONE;
-        break;
+        return message->id.size > 0
+                   ? PYDDSI_OK
+                   : faulty(decoder, PYDDSI_RULE_PEER_ID_LENGTH, message->at + 1, "id");
     case PYDDSI_CONDUIT:
-        if (conduits != 0 && message->conduit >= conduits)
-            rule =
-                message->flags & PYDDSI_Z ? PYDDSI_RULE_CONDUIT_SHORT : PYDDSI_RULE_CONDUIT_RANGE;
-        break;
+        return conduit_check(decoder, message);
     case PYDDSI_WDATA:
         return uri_check(decoder, message);
     default:
-        break;
+        return PYDDSI_OK;
     }
-    return rule == PYDDSI_RULE_NONE ? PYDDSI_OK : faulty(decoder, rule, message->at, NULL);
 }
 
 static unsigned marker_bit(unsigned kind)
@@ -168,10 +181,11 @@ static int strict_check(pyddsi_decoder *decoder, const pyddsi_spec *spec,
         uint64_t id = spec->number == PYDDSI_CONDUIT ? message->conduit : message->space;
         if ((id >= 1 && id <= 4) || message->flags != 0)
             rule = PYDDSI_RULE_MARKER_FORM;
-    } else if (message->kind == PYDDSI_OPEN)
-        rule = open_rule(decoder->reading, message);
+    }
     if (rule != PYDDSI_RULE_NONE)
         return faulty(decoder, rule, message->at, NULL);
+    if (message->kind == PYDDSI_OPEN)
+        return open_check(decoder, message);
     return message->kind == PYDDSI_WDATA ? uri_check(decoder, message) : PYDDSI_OK;
 }
 

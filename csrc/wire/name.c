@@ -100,6 +100,24 @@ int pdi_name_check(pyddsi_bytes path, size_t limit, pyddsi_fault *fault)
     return scan(path, 0, 0, &unused, fault);
 }
 
+int pdi_name_check_zhe(pyddsi_bytes path, pyddsi_fault *fault)
+{
+    if (path.size > PDI_NAME_MAX_ZHE)
+        return bad(fault, PYDDSI_RULE_NAME_LONG, PDI_NAME_MAX_ZHE);
+    if (path.size == 0)
+        return bad(fault, PYDDSI_RULE_NAME_EMPTY, 0);
+    if (!is_rooted(path, 0))
+        return bad(fault, PYDDSI_RULE_NAME_START, 0);
+    for (size_t i = 0; i < path.size; i++) {
+        uint8_t c = path.data[i];
+        if (!is_word(c) && c != '/' && c != '?' && c != '*')
+            return bad(fault, PYDDSI_RULE_NAME_CHARACTER, i);
+    }
+    if (path.data[path.size - 1] == '/')
+        return bad(fault, PYDDSI_RULE_NAME_END, path.size - 1);
+    return PYDDSI_OK;
+}
+
 /* Whether text starts with what reads as a scheme; no further than a path could go. */
 static bool has_scheme(pyddsi_bytes text)
 {

@@ -43,7 +43,8 @@
 /* The most bytes of a path on the wire, and of a text; its scheme does not count, but a first '/'
  * that was left out does. So every canonical text fits this many bytes. A receiver may have a
  * smaller limit for paths: zhe's is 100. */
-#define PDI_NAME_MAX 1024
+#define PDI_NAME_MAX     1024
+#define PDI_NAME_MAX_ZHE 100
 
 /* In alphabetical order, which is the order of the canonical text. */
 enum pdi_name_tag {
@@ -72,6 +73,10 @@ struct pdi_name {
  * pass over at most that many bytes.
  * PYDDSI_OK, or PYDDSI_BAD_INPUT with the fault set. */
 int pdi_name_check(pyddsi_bytes path, size_t limit, pyddsi_fault *fault);
+
+/* Whether zhe takes such a path. Its limit is smaller, and it knows neither empty segments as a fault
+ * nor '$'. As pdi_name_check in all else. */
+int pdi_name_check_zhe(pyddsi_bytes path, pyddsi_fault *fault);
 
 /* Takes apart what a person wrote, or the text of a selection.
  * PYDDSI_OK with out set, or PYDDSI_BAD_INPUT with the fault set and out as it was. */

@@ -8,6 +8,7 @@ the exit status: 0 all went well, 1 what was asked is not so, 2 it could not be 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
     options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still gets its lines
     try:
         status: int = options.run(options)
         sys.stdout.flush()

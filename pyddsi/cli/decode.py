@@ -154,7 +154,7 @@ def _decode_file(decoder: _Decoder, name: str) -> None:
     """One capture: everything is printed as it is read, so that a pipe shows it at once."""
     options = decoder.options
     first_ns: int | None = None
-    before = decoder.packets
+    before = decoder.packets + decoder.malformed
     with open_capture(name) as capture:
         traffic = Traffic(capture, options.port)
         for packet in traffic:
@@ -178,7 +178,7 @@ def _decode_file(decoder: _Decoder, name: str) -> None:
             )
             for line in write:
                 print(line)
-        if decoder.packets == before:
+        if decoder.packets + decoder.malformed == before:
             _explain_nothing(name, traffic)
 
 

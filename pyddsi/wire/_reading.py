@@ -24,7 +24,7 @@ class Reading:
     extensions: whether the messages that zhe does not have are taken (the reading "zhe" never takes them)
     seq_bits: the length of sequence numbers, 7 to 56; None takes any ("zhe": 14)
     rid_bits: the width of an id on the wire: 8, 16, 32 or 64; None is 64 ("zhe": 32)
-    conduits: how many conduits the receiver has; None is any
+    conduits: how many conduits the receiver has, which "zhe" looks at; None is any
     """
 
     __slots__ = ("_memory", "native")
