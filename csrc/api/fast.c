@@ -38,7 +38,7 @@ struct table {
     pyddsi_columns columns;
     PyObject *memory[ARRAYS];
     PyObject *faults; /* (packet, rule, at), one for each packet that ends in one */
-    size_t total;     /* packets, as far as is known */
+    size_t total;     /* packets */
 };
 
 static int resize(struct table *table, size_t rows)
@@ -95,39 +95,37 @@ static int add_packet(struct table *table, const pyddsi_reading *reading, uint32
     return note_fault(table, number, &fault);
 }
 
-/* A packet is bytes, which is quick, or anything else that gives its memory. */
+/* A packet that is not bytes, but gives its memory in another way. Asking for it may run the program's own code. */
 static int add_object(struct table *table, const pyddsi_reading *reading, uint32_t number,
                       PyObject *packet)
 {
-    char *data;
-    Py_ssize_t size;
-    if (PyBytes_CheckExact(packet)) {
-        if (PyBytes_AsStringAndSize(packet, &data, &size) < 0)
-            return -1;
-        return add_packet(table, reading, number, (const uint8_t *)data, (size_t)size);
-    }
     Py_buffer view;
-    if (PyObject_GetBuffer(packet, &view, PyBUF_SIMPLE) < 0)
-        return -1;
-    int result = add_packet(table, reading, number, view.buf, (size_t)view.len);
-    PyBuffer_Release(&view);
+    Py_INCREF(packet); /* the list may lose it meanwhile */
+    int result = PyObject_GetBuffer(packet, &view, PyBUF_SIMPLE);
+    if (result == 0) {
+        result = add_packet(table, reading, number, view.buf, (size_t)view.len);
+        PyBuffer_Release(&view);
+    }
+    Py_DECREF(packet);
     return result;
 }
 
+/* All packets. A list that gets shorter on the way raises IndexError, by PyList_GetItem. */
 static int add_all(struct table *table, const pyddsi_reading *reading, PyObject *packets)
 {
-    /* The length is asked for each time: another thread, or a packet's own buffer, may change the list. */
-    for (Py_ssize_t i = 0; i < PyList_Size(packets); i++) {
-        if (i > (Py_ssize_t)UINT32_MAX) {
-            PyErr_SetString(PyExc_ValueError, "more than 4294967296 packets at once");
-            return -1;
+    if (table->total > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "more than 4294967295 packets at once");
+        return -1;
+    }
+    for (size_t i = 0; i < table->total; i++) {
+        PyObject *packet = PyList_GetItem(packets, (Py_ssize_t)i);
+        int result = -1;
+        if (packet != NULL && PyBytes_CheckExact(packet)) {
+            const uint8_t *data = (const uint8_t *)PyBytes_AsString(packet);
+            result = add_packet(table, reading, (uint32_t)i, data, (size_t)PyBytes_Size(packet));
+        } else if (packet != NULL) {
+            result = add_object(table, reading, (uint32_t)i, packet);
         }
-        PyObject *packet = PyList_GetItem(packets, i);
-        if (packet == NULL)
-            return -1;
-        Py_INCREF(packet);
-        int result = add_object(table, reading, (uint32_t)i, packet);
-        Py_DECREF(packet);
         if (result < 0)
             return -1;
     }

@@ -458,8 +458,7 @@ typedef struct {
     uint64_t *rid;        /* as on the wire */
     uint32_t *payload_at; /* in the packet */
     uint32_t *payload_size;
-    uint8_t last_kind; /* for the columns' own use; begins with 0 */
-    uint8_t last_has;
+    uint8_t has[PYDDSI_KIND_COUNT]; /* for the columns' own use; begins with 0 */
 } pyddsi_columns;
 
 /* Appends the messages of one packet. OK; NO_SPACE: columns.count is as before the packet, whose messages need more

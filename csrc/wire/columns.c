@@ -5,11 +5,11 @@
 #include "wire/table.h"
 
 /* Which of the columns a kind fills. Made from the table, so that no kind is forgotten. */
-enum { HAS_SN = 1, HAS_RID = 2, HAS_PAYLOAD = 4 };
+enum { HAS_SN = 1, HAS_RID = 2, HAS_PAYLOAD = 4, HAS_KNOWN = 8 };
 
 static unsigned columns_of(const pyddsi_spec *spec)
 {
-    unsigned has = 0;
+    unsigned has = HAS_KNOWN;
     for (unsigned i = 0; i < spec->field_count; i++) {
         size_t at = spec->field[i].at;
         has |= at == offsetof(pyddsi_message, sn)        ? HAS_SN
@@ -20,12 +20,10 @@ static unsigned columns_of(const pyddsi_spec *spec)
     return has;
 }
 
-/* Writes one row. |columns| is the caller's own copy, so the compiler knows that no row lies in it.
- */
 static void append(const pyddsi_columns *columns, size_t row, uint32_t number, const uint8_t *data,
                    const pyddsi_message *message)
 {
-    unsigned has = columns->last_has;
+    unsigned has = columns->has[message->kind];
     int payload = (has & HAS_PAYLOAD) != 0;
     columns->packet[row] = number;
     columns->at[row] = (uint32_t)message->at;
@@ -42,7 +40,7 @@ static void append(const pyddsi_columns *columns, size_t row, uint32_t number, c
 int pdi_columns_packet(pyddsi_columns *columns, const pyddsi_reading *reading, uint32_t number,
                        const uint8_t *data, size_t size, pyddsi_fault *fault)
 {
-    pyddsi_columns copy = *columns;
+    size_t count = columns->count;
     pyddsi_decoder decoder;
     pyddsi_message message;
     int status;
@@ -50,17 +48,13 @@ int pdi_columns_packet(pyddsi_columns *columns, const pyddsi_reading *reading, u
         return PYDDSI_BAD_ARGUMENT;
     pdi_decoder_init(&decoder, reading, data, size);
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* a byte at least */
-        if (copy.count == copy.capacity)
+        if (count == columns->capacity)
             return PYDDSI_NO_SPACE;
-        if (message.kind != copy.last_kind) {
-            copy.last_kind = message.kind;
-            copy.last_has = (uint8_t)columns_of(&pdi_messages[message.kind]);
-        }
-        append(&copy, copy.count++, number, data, &message);
+        if (columns->has[message.kind] == 0)
+            columns->has[message.kind] = (uint8_t)columns_of(&pdi_messages[message.kind]);
+        append(columns, count++, number, data, &message);
     }
-    columns->count = copy.count;
-    columns->last_kind = copy.last_kind;
-    columns->last_has = copy.last_has;
+    columns->count = count;
     *fault = decoder.fault;
     return status == PYDDSI_END ? PYDDSI_OK : status;
 }
