@@ -466,6 +466,511 @@ typedef struct {
 int pyddsi_columns_packet(pyddsi_columns *columns, const pyddsi_reading *reading, uint32_t number,
                           const uint8_t *data, size_t size, pyddsi_fault *fault);
 
+/* ---- nodes: one participant of the protocol, as bytes and time in, bytes and events out ------------------------- */
+
+enum {
+    PYDDSI_ID_MAX = 16,         /* bytes of a peer id */
+    PYDDSI_MULTICASTS_MAX = 8,  /* multicast conduits that a node sends on */
+    PYDDSI_SPACES_MAX = 256,    /* resource spaces are 0 to 255 */
+    PYDDSI_GUARD_MAX = 8,       /* publishers that one guard may name */
+    PYDDSI_PEERS_MAX = 4096,    /* peers of one node */
+    PYDDSI_PACKET_MAX = 65507,  /* the largest datagram */
+    PYDDSI_PACKET_USUAL = 1472, /* what fits one Ethernet frame */
+};
+
+/* Where packets come from and go to. */
+typedef struct {
+    uint8_t ip[16]; /* in network order; an IPv4 address uses the first four bytes, the others are 0 */
+    uint16_t port;
+    uint8_t kind; /* 0: nowhere; 4, 6: UDP over IPv4 or IPv6 */
+} pyddsi_endpoint;
+
+/* Where in its way a sample, or a packet, was dropped. */
+enum pyddsi_place {
+    PYDDSI_AT_PUT,      /* between the application and the window */
+    PYDDSI_AT_WINDOW,   /* accepted, and waiting to be acknowledged */
+    PYDDSI_AT_PACKET,   /* on its way into a packet */
+    PYDDSI_AT_SHELF,    /* kept until it is pulled or its period comes */
+    PYDDSI_AT_INPUT,    /* a packet that came in */
+    PYDDSI_AT_ORDER,    /* a message that came in and waited for its turn */
+    PYDDSI_AT_ASSEMBLY, /* a fragment that waited for the others */
+    PYDDSI_AT_RING,     /* between the protocol and the reader */
+    PYDDSI_AT_DECLARE,  /* a declaration */
+    PYDDSI_PLACE_COUNT
+};
+
+/* Why. */
+enum pyddsi_reason {
+    PYDDSI_BY_FULL,          /* no room, and nobody wanted to wait */
+    PYDDSI_BY_PEER_LOST,     /* the peer left before it acknowledged: delivered or not, nobody can say */
+    PYDDSI_BY_CLOSE,         /* this side closed before it was acknowledged or read */
+    PYDDSI_BY_GAP,           /* the sender gave it up; the receiver knows the numbers */
+    PYDDSI_BY_LOSS,          /* lost on the way, and best effort asks for no repetition */
+    PYDDSI_BY_SIZE,          /* larger than the receiver's limit */
+    PYDDSI_BY_BAD_BYTES,     /* bytes that break a rule */
+    PYDDSI_BY_UNKNOWN_PEER,  /* from an address without a session */
+    PYDDSI_BY_EXPIRED_PEER,  /* from a peer whose session has ended */
+    PYDDSI_BY_NOT_SYNCHED,   /* before the first SYNCH of its conduit; it comes again */
+    PYDDSI_BY_REPEAT,        /* received before */
+    PYDDSI_BY_OLD,           /* best effort, and overtaken by a later one */
+    PYDDSI_BY_OVERWRITTEN,   /* a newer one took its place, as the application asked */
+    PYDDSI_BY_INCOMPLETE,    /* a piece is missing for ever */
+    PYDDSI_BY_LIMIT,         /* a peer used up its share */
+    PYDDSI_BY_UNSUPPORTED,   /* the receiver, or the sender, does not know this kind */
+    PYDDSI_BY_NO_SUBSCRIBER, /* it came, and nobody here wants it (any more) */
+    PYDDSI_REASON_COUNT
+};
+
+/* One line of the drop ledger. */
+typedef struct {
+    uint8_t place;     /* enum pyddsi_place */
+    uint8_t reason;    /* enum pyddsi_reason */
+    uint8_t space;     /* the resource space, */
+    uint64_t resource; /* and the id as on the wire in it; 0: no resource, or those that found no line of their own */
+    uint64_t count;
+    uint64_t first_ns; /* when the first and the last one were dropped */
+    uint64_t last_ns;
+} pyddsi_drop;
+
+enum pyddsi_role { PYDDSI_PEER, PYDDSI_CLIENT, PYDDSI_BROKER };
+
+/* What a peer can do beyond zhe, as it tells in vendor property 1. */
+enum pyddsi_feature {
+    PYDDSI_CAN_BATCH = 1,
+    PYDDSI_CAN_FRAGMENT = 2,
+    PYDDSI_CAN_PULL = 4,
+    PYDDSI_CAN_MIGRATE = 8,
+    PYDDSI_CAN_SPACE = 16,
+    PYDDSI_CAN_FORGET = 32,
+    PYDDSI_CAN_INCARNATION = 64,
+    PYDDSI_CAN_ALL = 127,
+};
+
+/* Everything a node is told at its start. pyddsi_config_init fills it with good values. */
+typedef struct {
+    uint8_t id[16];
+    uint8_t id_size;
+    uint8_t role;         /* enum pyddsi_role */
+    uint8_t seq_bits;     /* 7 to 56 */
+    uint8_t rid_bits;     /* width of a doubled id: 8, 16, 32, 64 */
+    uint8_t commit_mode;  /* commits whose results may be outstanding beyond one */
+    uint32_t features;    /* enum pyddsi_feature; 0: speak as zhe does */
+    uint64_t incarnation; /* higher after each restart; 0: not told */
+    uint64_t seed;        /* for hashing; any number nobody can guess */
+
+    /* times */
+    uint32_t lease_ms; /* how long others may hear nothing; 0: for ever */
+    uint32_t scout_ms;
+    uint32_t open_ms;
+    uint32_t opens_max;
+    uint32_t synch_ms;
+    uint32_t rtt_us;     /* the first guess */
+    uint32_t latency_us; /* how long a sample may wait for others to share its packet */
+    uint32_t slow_ms;    /* how long a reader may hold a window that others share */
+
+    /* where to */
+    uint32_t packet_max;
+    pyddsi_endpoint scout_to;
+    uint32_t multicasts; /* how many of the next are used; conduits 0, 1, .. are these, the next is unicast */
+    pyddsi_endpoint multicast_to[8];
+
+    /* sizes; windows are rounded up to whole samples of index */
+    uint32_t multicast_bytes[8];
+    uint32_t multicast_samples[8];
+    uint32_t unicast_bytes;
+    uint32_t unicast_samples;
+    uint32_t peers_max;
+    uint32_t conduits_in; /* conduits of others that are accepted: 0 .. n - 1 */
+    uint32_t order_max;   /* messages per peer and conduit that may wait for an earlier one */
+    uint32_t slots_max;   /* packets received and not yet read */
+    uint32_t assembly_bytes;
+    uint32_t assembly_max; /* fragmented samples in progress, and not yet read */
+    uint64_t sample_max;   /* bytes of the largest sample that is taken */
+    uint32_t resources_max;
+    uint32_t names_bytes;
+    uint32_t publishers_max;
+    uint32_t subscribers_max;
+    uint32_t remotes_max;       /* subscriptions of all peers together, */
+    uint32_t remotes_peer_max;  /* and of one */
+    uint32_t transaction_bytes; /* declarations of one peer before their commit */
+    uint32_t ring_samples;      /* samples waiting for their readers, all subscribers together */
+    uint32_t shelf_bytes;       /* samples kept for pull, periods and late joiners, all publishers together */
+    uint32_t shelf_samples;
+    uint32_t events_max;
+    uint32_t ledger_max;
+} pyddsi_config;
+
+/* A subscription's mode, as on the wire. */
+enum pyddsi_mode {
+    PYDDSI_PUSH = 1,
+    PYDDSI_PULL_MODE = 2,
+    PYDDSI_PERIODIC_PUSH = 3,
+    PYDDSI_PERIODIC_PULL = 4,
+    PYDDSI_PUSH_PULL = 5,
+};
+
+/* Which way a publisher's samples go. A conduit of 0 and above is the multicast conduit of that number; -1 - i, as
+ * pyddsi_publisher_conduit tells it, is the unicast conduit to peer i. */
+enum pyddsi_way {
+    PYDDSI_WAY_MULTICAST, /* one copy for all, on the conduit asked for */
+    PYDDSI_WAY_UNICAST,   /* to one subscriber; a second one is rejected */
+    PYDDSI_WAY_EACH,      /* a copy for each subscriber */
+    PYDDSI_WAY_AUTO,      /* unicast to one, multicast to several; changes as they come and go */
+};
+
+/* What a full ring does with the next sample. */
+enum pyddsi_on_full { PYDDSI_WAIT, PYDDSI_DROP_OLDEST, PYDDSI_DROP_NEWEST };
+
+enum pyddsi_reliability { PYDDSI_BY_RESOURCE, PYDDSI_RELIABLE, PYDDSI_BEST_EFFORT };
+
+enum pyddsi_durability { PYDDSI_VOLATILE, PYDDSI_TRANSIENT, PYDDSI_PERSISTENT };
+
+typedef struct {
+    uint64_t resource;   /* its number, not doubled */
+    uint8_t space;
+    uint8_t reliability; /* enum pyddsi_reliability */
+    uint8_t durability;  /* enum pyddsi_durability; transient keeps shelf_samples for late joiners */
+    uint8_t way;         /* enum pyddsi_way */
+    uint8_t conduit;     /* the multicast conduit */
+    uint32_t shelf_samples; /* kept for those who pull or come late */
+} pyddsi_publisher_options;
+
+typedef struct {
+    uint64_t resource;     /* its number, or with a selection the number of that */
+    uint8_t is_selection;
+    uint8_t space;
+    uint8_t reliability;
+    uint8_t mode;          /* enum pyddsi_mode */
+    uint8_t on_full;       /* enum pyddsi_on_full */
+    uint32_t depth;        /* samples that may wait for the reader */
+    uint64_t origin_ms;
+    uint64_t period_ms;
+    uint64_t duration_ms;
+    uint32_t guards;       /* samples are handed over only while each of these publishers has room for so many bytes */
+    uint32_t guard_publisher[8];
+    uint32_t guard_bytes[8];
+} pyddsi_subscriber_options;
+
+/* A sample as its reader gets it. The data stays where it is until the sample is released. */
+typedef struct {
+    const uint8_t *data;
+    size_t size;
+    uint64_t resource; /* as on the wire, of the data; 0 if it came by name */
+    uint64_t number;   /* in its conduit, counted on without wrapping */
+    uint64_t time_ns;  /* when its last byte came in */
+    uint32_t peer;     /* the peer's index */
+    uint32_t held;     /* what keeps the data; for pyddsi_..._release */
+    uint16_t conduit;
+    uint8_t space;
+    uint8_t reliable;
+    uint8_t last; /* 1: no sample; the end of an answer to a pull */
+} pyddsi_received;
+
+enum pyddsi_event_kind {
+    PYDDSI_CONNECTED = 1,
+    PYDDSI_DISCONNECTED, /* reason: as in CLOSE, or one of pyddsi_end */
+    PYDDSI_RECONNECTED,  /* the same id, from another address or in a new incarnation */
+    PYDDSI_GAP,          /* samples first .. last of this conduit will not come */
+    PYDDSI_DECLARED,     /* the declaration handle is settled with every peer; status is the worst answer */
+    PYDDSI_MATCHED,      /* the publisher handle has a subscriber in that peer */
+    PYDDSI_UNMATCHED,    /* it has none any more there */
+    PYDDSI_QOS_CONFLICT, /* definitions of a resource contradict each other */
+    PYDDSI_REJECTED,     /* a subscriber was refused, because the publisher is for one */
+    PYDDSI_DETACHED,     /* that peer is too slow for the window it shared; it is not waited for */
+};
+
+/* How a session ended, where CLOSE has no number for it. */
+enum pyddsi_end {
+    PYDDSI_END_LEASE = 1000,  /* nothing was heard for too long */
+    PYDDSI_END_BYTES = 1001,  /* it sent what breaks a rule */
+    PYDDSI_END_RESTART = 1002, /* it came back as a new incarnation */
+    PYDDSI_END_LOCAL = 1003,  /* we closed it */
+};
+
+typedef struct {
+    uint8_t kind; /* enum pyddsi_event_kind */
+    uint8_t status;
+    uint8_t id_size;
+    uint8_t id[16]; /* of the peer */
+    pyddsi_endpoint endpoint;
+    uint32_t peer;
+    uint32_t handle; /* of the declaration, publisher or subscriber */
+    uint32_t reason;
+    uint64_t conduit;
+    uint64_t resource;
+    uint64_t first;
+    uint64_t last;
+    uint64_t incarnation;
+    uint64_t time_ns;
+} pyddsi_event;
+
+/* What a node has done so far. Samples are counted once where they are accepted, and once per peer that was to have
+ * them (owed). The books: owed = acknowledged + in flight + dropped at the windows, at every moment. */
+typedef struct {
+    uint64_t packets_in, packets_out, bytes_in, bytes_out;
+    uint64_t messages_in, messages_out;
+    uint64_t accepted;       /* samples that put or a loan's end took */
+    uint64_t unmatched;      /* of these: nobody wanted them, so there was nothing to do */
+    uint64_t filtered;       /* of these: no selection wanted them */
+    uint64_t sent_best;      /* best effort: handed to the network */
+    uint64_t owed;           /* reliable messages times the members that were to have them, declarations included */
+    uint64_t acknowledged;   /* of these: a member has acknowledged them */
+    uint64_t forgiven;       /* of these: dropped from a window with a line in the ledger */
+    uint64_t resent;
+    uint64_t delivered;      /* samples handed to readers' rings */
+    uint64_t taken;          /* samples that readers took */
+    uint64_t acks_in, nacks_in, acks_out, nacks_out, synchs_in, synchs_out;
+    uint64_t keepalives_out, scouts_out, pings_out;
+    uint64_t allocated_slots, /* packets held now, */
+        rings_used;           /* and samples waiting now */
+    uint64_t put_waits;      /* put answered: not now */
+    uint64_t events_lost;
+} pyddsi_stats;
+
+/* One peer, as it looks now. */
+typedef struct {
+    uint8_t id[16];
+    uint8_t id_size;
+    uint8_t state; /* 0 unknown, 1 to 200 opening, 254 established, 255 expired */
+    uint8_t busy;
+    uint16_t epoch;
+    pyddsi_endpoint endpoint;
+    uint32_t features;
+    uint64_t incarnation;
+    uint64_t lease_ms;
+    uint64_t rtt_ns;
+    uint64_t unacknowledged; /* messages in its unicast window */
+} pyddsi_peer;
+
+/* One transmit window, as it looks now: both pairs of row 002-51. */
+typedef struct {
+    uint64_t seq, seqbase;
+    uint32_t pos, firstpos;
+    uint32_t size_bytes, used_bytes;
+    uint32_t samples_max, used_samples;
+    uint32_t members;
+    uint8_t draining;
+} pyddsi_window;
+
+/* ---- simulation: nodes in memory, virtual time, one seed --------------------------------------------------------- */
+
+enum {
+    PYDDSI_SIM_NODES_MAX = 250,
+    PYDDSI_SIM_PACKETS_MAX = 1 << 20, /* in flight at once; one more is lost */
+    PYDDSI_SIM_TEXT_MAX = 256,
+};
+
+/* A network of nodes with its own clock. Nothing happens in it but through these calls, and the same calls with the
+ * same seed always have the same outcome. */
+typedef struct pyddsi_sim pyddsi_sim;
+
+/* One direction between two nodes. Chances are in parts per million. */
+typedef struct {
+    uint32_t loss_ppm;
+    uint32_t duplicate_ppm;
+    uint32_t reorder_ppm; /* the packet is held back, so that later ones pass it */
+    uint32_t corrupt_ppm; /* some of its bits are turned over */
+    uint64_t delay_ns;
+    uint64_t jitter_ns;  /* up to so much later; later packets do not pass it for that */
+    uint64_t rate_bytes; /* per second; 0: no limit */
+    uint8_t cut;         /* 1: nothing comes through */
+} pyddsi_sim_link;
+
+/* What became of a packet. */
+enum pyddsi_sim_fate {
+    PYDDSI_SIM_DELIVERED,
+    PYDDSI_SIM_LOST,
+    PYDDSI_SIM_CUT,        /* the link is cut */
+    PYDDSI_SIM_DUPLICATED, /* this is the second copy; it arrives as well */
+    PYDDSI_SIM_CORRUPTED,  /* it arrives, with other bytes than it was sent with */
+    PYDDSI_SIM_NOBODY,     /* no running node has this address */
+    PYDDSI_SIM_INJECTED,   /* pyddsi_sim_inject made it */
+    PYDDSI_SIM_FATE_COUNT
+};
+
+/* One packet on its way to one node: what is sent to a group is here once for each node that hears it, each time with
+ * the same number. */
+typedef struct {
+    uint64_t number;     /* of the packet, in the order in which they were sent */
+    uint64_t sent_ns;    /* virtual time, likewise arrives_ns */
+    uint64_t arrives_ns; /* or would have arrived */
+    int32_t from;        /* node, or -1: injected */
+    int32_t to;          /* node, or -1: nobody */
+    pyddsi_endpoint source;
+    pyddsi_endpoint target; /* of a group if it was sent to one */
+    uint8_t fate;           /* enum pyddsi_sim_fate */
+    pyddsi_bytes packet;    /* the bytes as they arrive; owned by the simulation, for as long as the log is kept */
+} pyddsi_sim_packet;
+
+/* Good values for everything but the id and the endpoints. */
+void pyddsi_config_init(pyddsi_config *config);
+/* OK, or BAD_ARGUMENT and *text says why. */
+int pyddsi_config_check(const pyddsi_config *config, const char **text);
+
+/* Names ("window") and what they mean, of enum pyddsi_place, pyddsi_reason, pyddsi_sim_fate and pyddsi_event_kind. Null
+ * for a number that means nothing. */
+const char *pyddsi_place_name(int place);
+const char *pyddsi_place_text(int place);
+const char *pyddsi_reason_name(int reason);
+const char *pyddsi_reason_text(int reason);
+const char *pyddsi_event_name(int kind);
+const char *pyddsi_sim_fate_name(int fate);
+
+/* The world. new: null if there is no memory. */
+pyddsi_sim *pyddsi_sim_new(uint64_t seed);
+void pyddsi_sim_free(pyddsi_sim *sim);
+uint64_t pyddsi_sim_now(const pyddsi_sim *sim); /* nanoseconds since the world began */
+/* A hash of all that was sent and taken so far: the same for the same seed and calls. */
+uint64_t pyddsi_sim_digest(const pyddsi_sim *sim);
+
+/* Adds a node and starts it. An id_size of 0: the id is made up; scout_to and multicast_to of kind 0 are made up as well:
+ * one group that all nodes hear. Its own address is 10.0.0.(index + 1), port 50000 + index. The index, or BAD_ARGUMENT, or
+ * NO_SPACE; *text (if given) says why. */
+int pyddsi_sim_node(pyddsi_sim *sim, const pyddsi_config *config, const char **text);
+int pyddsi_sim_count(const pyddsi_sim *sim);
+int pyddsi_sim_running(const pyddsi_sim *sim, int node); /* 1, or 0: crashed, or no such node */
+int pyddsi_sim_endpoint(const pyddsi_sim *sim, int node, pyddsi_endpoint *endpoint);
+int pyddsi_sim_config(const pyddsi_sim *sim, int node, pyddsi_config *config); /* with all that was made up */
+
+/* Faults. from and to may be -1: all nodes, also those to come. OK, or BAD_ARGUMENT. */
+int pyddsi_sim_link_set(pyddsi_sim *sim, int from, int to, const pyddsi_sim_link *link);
+int pyddsi_sim_link_get(const pyddsi_sim *sim, int from, int to, pyddsi_sim_link *link);
+int pyddsi_sim_cut(pyddsi_sim *sim, int from, int to, int cut); /* one direction */
+int pyddsi_sim_crash(pyddsi_sim *sim, int node);                /* without a word; packets to it are lost */
+/* A new incarnation with the same id, and with the same port or the next. A running node crashes first. */
+int pyddsi_sim_restart(pyddsi_sim *sim, int node, int same_port);
+/* The node does nothing for so long: packets wait for it, deadlines pass. 0: it goes on now. */
+int pyddsi_sim_pause(pyddsi_sim *sim, int node, uint64_t duration_ns);
+/* The node's clock jumps ahead; for a step back it stands still until the world has caught up, as time within a node
+ * never runs backwards. */
+int pyddsi_sim_clock_step(pyddsi_sim *sim, int node, int64_t step_ns);
+/* A packet from anywhere arrives at a node now. */
+int pyddsi_sim_inject(pyddsi_sim *sim, int node, const pyddsi_endpoint *from, const uint8_t *data, size_t size);
+
+/* Lets time pass. run answers how many events there were. run_until_quiet stops when nothing is left to do, or in
+ * flight that matters: every two nodes that can reach each other have a session, all windows are acknowledged, all
+ * declarations settled. OK; AGAIN: not within duration_ns. */
+uint64_t pyddsi_sim_run(pyddsi_sim *sim, uint64_t duration_ns);
+int pyddsi_sim_run_until_quiet(pyddsi_sim *sim, uint64_t duration_ns);
+const char *pyddsi_sim_busy(const pyddsi_sim *sim); /* what is left to do; null: all is quiet */
+
+/* What an application does at a node; node/node.h has the contracts. All of them: BAD_ARGUMENT if the node is not there or
+ * does not run. */
+int pyddsi_sim_close(pyddsi_sim *sim, int node);
+int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource, pyddsi_bytes name,
+                        uint8_t reliability, uint8_t durability, uint32_t *handle, int *status);
+int pyddsi_sim_selection(pyddsi_sim *sim, int node, uint8_t space, uint64_t selection, pyddsi_bytes query,
+                         int is_global, uint32_t *handle, int *status);
+int pyddsi_sim_binding(pyddsi_sim *sim, int node, uint8_t space, uint64_t old_selection, uint64_t new_selection,
+                       int is_global, uint32_t *handle, int *status);
+int pyddsi_sim_publisher(pyddsi_sim *sim, int node, const pyddsi_publisher_options *options, uint32_t *publisher,
+                         int *status);
+int pyddsi_sim_subscriber(pyddsi_sim *sim, int node, const pyddsi_subscriber_options *options,
+                          uint32_t *subscriber, int *status);
+int pyddsi_sim_forget(pyddsi_sim *sim, int node, uint32_t handle);
+int pyddsi_sim_status(const pyddsi_sim *sim, int node, uint32_t handle);
+int pyddsi_sim_put(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size);
+int pyddsi_sim_put_many(pyddsi_sim *sim, int node, uint32_t publisher, const pyddsi_bytes *samples, size_t count);
+int pyddsi_sim_put_name(pyddsi_sim *sim, int node, pyddsi_bytes name, int reliable, const void *data, size_t size);
+int pyddsi_sim_loan(pyddsi_sim *sim, int node, uint32_t publisher, size_t size, uint8_t **data, uint32_t *loan);
+int pyddsi_sim_commit(pyddsi_sim *sim, int node, uint32_t loan, size_t used);
+int pyddsi_sim_abandon(pyddsi_sim *sim, int node, uint32_t loan);
+int pyddsi_sim_begin(pyddsi_sim *sim, int node, uint32_t publisher, uint64_t total);
+int pyddsi_sim_more(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size, size_t *taken);
+int pyddsi_sim_end(pyddsi_sim *sim, int node, uint32_t publisher, int drop);
+int pyddsi_sim_flush(pyddsi_sim *sim, int node);
+int pyddsi_sim_conduit(const pyddsi_sim *sim, int node, uint32_t publisher);
+int pyddsi_sim_take(pyddsi_sim *sim, int node, uint32_t subscriber, pyddsi_received *sample);
+/* Must come before the node crashes or restarts: its samples go with it. */
+int pyddsi_sim_release(pyddsi_sim *sim, int node, const pyddsi_received *sample);
+int pyddsi_sim_pull(pyddsi_sim *sim, int node, uint32_t subscriber, uint32_t max);
+int pyddsi_sim_close_session(pyddsi_sim *sim, int node, const pyddsi_endpoint *endpoint, uint8_t reason);
+int pyddsi_sim_peer_window(pyddsi_sim *sim, int node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
+
+/* What happened there. OK, or END; window: OK or BAD_ARGUMENT. */
+int pyddsi_sim_event(pyddsi_sim *sim, int node, pyddsi_event *event);
+int pyddsi_sim_drop(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_drop *drop);
+int pyddsi_sim_stats(const pyddsi_sim *sim, int node, pyddsi_stats *stats);
+int pyddsi_sim_peer(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_peer *peer);
+int pyddsi_sim_window(const pyddsi_sim *sim, int node, int conduit, pyddsi_window *window);
+
+/* The packets, in the order in which they were sent. Kept only between log(1) and log(0), which forgets them; at most
+ * bytes_max bytes, then the newest ones are left out (0: no limit). packet: OK, or END. */
+void pyddsi_sim_log(pyddsi_sim *sim, int keep, uint64_t bytes_max);
+int pyddsi_sim_packet_get(const pyddsi_sim *sim, uint64_t index, pyddsi_sim_packet *packet);
+
+/* ---- scenarios: worlds that play by themselves and are checked ---- */
+
+/* What is checked. */
+enum pyddsi_sim_check {
+    PYDDSI_CHECK_PAYLOAD,  /* what is taken was put, and is intact */
+    PYDDSI_CHECK_ONCE,     /* nothing is taken twice */
+    PYDDSI_CHECK_ORDER,    /* nothing is taken out of order */
+    PYDDSI_CHECK_COMPLETE, /* nothing is missing without an entry */
+    PYDDSI_CHECK_BOOKS,    /* owed = acknowledged + forgiven + in flight */
+    PYDDSI_CHECK_BOUNDS,   /* windows, rings and tables within their limits */
+    PYDDSI_CHECK_SETTLED,  /* declarations are settled, and rightly */
+    PYDDSI_CHECK_LIVENESS, /* after the faults have stopped everything arrives */
+    PYDDSI_CHECK_MEMORY,   /* slots and rings are back at their start */
+    PYDDSI_CHECK_THEME,    /* what the scenario is about */
+    PYDDSI_CHECK_COUNT
+};
+
+typedef struct {
+    uint32_t scenario;
+    uint64_t seed;
+    uint64_t time_ns; /* virtual */
+    uint64_t events;
+    uint64_t nodes, crashes, restarts;
+    uint64_t packets, bytes, packets_lost, packets_duplicated, packets_reordered, packets_corrupted;
+    uint64_t declared; /* declarations of all nodes */
+    uint64_t put;      /* samples accepted */
+    uint64_t owed;     /* of these, times the subscribers that were to have them, */
+    uint64_t taken;    /* those that came, */
+    uint64_t excused;  /* and those that did not, with an entry that says so */
+    uint64_t resent;
+    uint64_t checks[10]; /* how often each of enum pyddsi_sim_check was made */
+    uint64_t violations;
+    char violation[256]; /* the first one, "" if there is none */
+    uint64_t digest;
+} pyddsi_report;
+
+int pyddsi_scenario_count(void);
+const char *pyddsi_scenario_name(int scenario); /* null: no such */
+const char *pyddsi_scenario_text(int scenario);
+const char *pyddsi_check_name(int check);
+const char *pyddsi_check_text(int check);
+
+/* Plays a scenario. OK (also with violations, which are in the report), BAD_ARGUMENT, or NO_SPACE. If sim is given, the
+ * packets are logged and *sim is the world as the run left it, to be freed by the caller. */
+int pyddsi_scenario_run(int scenario, uint64_t seed, pyddsi_report *report, pyddsi_sim **sim);
+/* The same for a script, which decides everything that happens; any bytes are one. */
+int pyddsi_script_run(const uint8_t *script, size_t size, pyddsi_report *report, pyddsi_sim **sim);
+/* The violations of a run, in order: text, or null behind the last that was kept. */
+const char *pyddsi_sim_violation(const pyddsi_sim *sim, uint32_t index);
+
+/* How fast losses are repaired: one reliable publisher, one subscriber. Times are from the moment when the lost packet would
+ * have arrived to the delivery of its sample, of those samples whose first packet was lost. */
+typedef struct {
+    uint64_t seed;
+    uint32_t loss_ppm;    /* of packets, in both directions */
+    uint32_t rate;        /* samples per second */
+    uint32_t samples;     /* how many are put */
+    uint32_t size;        /* bytes of each */
+    uint64_t delay_ns;    /* one way */
+    uint32_t multicast;   /* 1: by the multicast conduit; 0: unicast */
+    uint32_t subscribers; /* at least 1 */
+} pyddsi_repair_options;
+
+typedef struct {
+    uint64_t put, delivered;
+    uint64_t lost;   /* samples whose first packet was lost, for each subscriber */
+    uint64_t resent; /* samples sent again */
+    uint64_t median_ns, p99_ns, max_ns;
+} pyddsi_repair;
+
+int pyddsi_sim_repair(const pyddsi_repair_options *options, pyddsi_repair *repair);
+
 /* cffi: end */
 
 #pragma GCC visibility pop

@@ -1,0 +1,32 @@
+/* carve.h - one block of memory cut into arrays.
+ *
+ * The core never allocates: whoever starts a machine gives it one block. The same function that cuts the block says how
+ * large it must be, by running once without one, so the two cannot disagree:
+ *
+ *     struct pdi_carve carve = {0};                 // measuring: every answer is null, the size adds up
+ *     lay_out(&carve, ..);  need = carve.size;
+ *     struct pdi_carve carve = {.memory = block};   // cutting
+ *     lay_out(&carve, ..);
+ *
+ * Every piece begins on a cache line, so that pieces of different threads never share one.
+ */
+#ifndef PDI_BASE_CARVE_H
+#define PDI_BASE_CARVE_H
+
+#include "base/atomic.h"
+
+struct pdi_carve {
+    uint8_t *memory; /* aligned to PDI_CACHE_LINE; null: only measure */
+    size_t size;     /* cut so far */
+};
+
+/* The next `count` items of `item_bytes` each; null while measuring. The products must not overflow, which the limits of
+ * every configuration see to. */
+static inline void *pdi_carve(struct pdi_carve *carve, size_t count, size_t item_bytes)
+{
+    size_t at = (carve->size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE;
+    carve->size = at + count * item_bytes;
+    return carve->memory != NULL ? carve->memory + at : NULL;
+}
+
+#endif

@@ -1,0 +1,364 @@
+/* deliver.c - from a message in its turn to the rings of those who want it.
+ *
+ *     message ─► which readers? ─► has each of them room? ─► a record in each ring
+ *                (remembered)       and each guard?           (a view: the bytes stay in their slot)
+ *
+ * All or none: a message that one of its readers cannot take (its ring is full and it wants to wait, or its guard has no
+ * room) is given to none, and comes again when something has changed. Best effort waits for nobody: who has no
+ * room loses it, with a line in the ledger.
+ *
+ * A ring has one producer, here, and one consumer, the reader. Its head is moved by compare-and-swap by both: by the
+ * reader when it takes, and here when the reader asked to lose the oldest. Whoever moved the head owns the record
+ * that it stood on.
+ *
+ * Fragments go to the assembler, and the complete sample goes the same way.
+ */
+#include "node/state.h"
+#include "wire/list.h"
+
+#define SERIES_BIT UINT32_C(0x80000000) /* in pyddsi_received.held: a series, not a slot */
+
+/* ---- who wants it ---- */
+
+static uint32_t reader_of(const struct pdi_node *node, uint32_t handle)
+{
+    uint64_t ours;
+    return pdi_map_get(&node->handles, handle, &ours) ? (uint32_t)ours & 0xffff : PDI_NONE;
+}
+
+/* Looks up, and remembers if there are not too many. *readers must have room for subscribers_max. */
+static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id, uint64_t via, pyddsi_bytes name)
+{
+    uint64_t mixed = (id ^ via << 7 ^ (uint64_t)space << 20) * UINT64_C(0x9e3779b97f4a7c15);
+    struct pdi_route *route = &node->routes[name.size != 0 ? PDI_ROUTE_CACHE : mixed >> 32 & (PDI_ROUTE_CACHE - 1)];
+    uint64_t changes = pdi_registry_route_changes(node->registry);
+    if (route->valid && route->id == id && route->via == via && route->space == space && route->changes == changes) {
+        return route;
+    }
+    uint32_t handles[PDI_ROUTE_READERS];
+    uint32_t count = pdi_registry_routes(node->registry, space, id, via, name, handles, PDI_ROUTE_READERS);
+    *route = (struct pdi_route){.id = id, .via = via, .space = space, .changes = changes, .valid = name.size == 0};
+    for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
+        uint32_t reader = reader_of(node, handles[i]);
+        if (reader != PDI_NONE) {
+            route->reader[route->count++] = (uint16_t)reader;
+        }
+    }
+    return route;
+}
+
+static bool fits(const struct pdi_node *node, const struct pdi_subscriber *reader, uint64_t id, pyddsi_bytes payload)
+{
+    const struct pdi_predicate *predicate = pdi_registry_predicate(node->registry, reader->registry);
+    return predicate == NULL || pdi_predicate_holds(predicate, id, payload);
+}
+
+/* ---- room ---- */
+
+static uint32_t used(const struct pdi_subscriber *reader)
+{
+    return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) - pdi_atomic64_load_acquire(&reader->head));
+}
+
+static bool guarded(struct pdi_node *node, const struct pdi_subscriber *reader)
+{
+    for (uint32_t i = 0; i < reader->guards; i++) {
+        if (pdi_publish_room(node, reader->guard_publisher[i], reader->guard_bytes[i]) == PYDDSI_AGAIN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether `count` more samples may come now. More than the ring ever holds must not wait for ever: they come when it is
+ * empty, and lose what does not fit. */
+static bool ready(struct pdi_node *node, const struct pdi_route *route, uint32_t count)
+{
+    for (uint32_t i = 0; i < route->count; i++) {
+        const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
+        if (!reader->used) {
+            continue;
+        }
+        uint32_t least = count < reader->depth ? count : reader->depth;
+        if (reader->on_full == PYDDSI_WAIT && used(reader) + least > reader->depth) {
+            return false;
+        }
+        if (reader->guards != 0 && !guarded(node, reader)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- into the rings ---- */
+
+static void release_held(struct pdi_node *node, uint32_t held)
+{
+    if ((held & SERIES_BIT) == 0) {
+        pdi_pool_drop(&node->pool, held);
+        return;
+    }
+    uint32_t series = held & ~SERIES_BIT;
+    if (--node->series_holds[series] == 0) {
+        pdi_assembler_free(&node->assembler, series);
+    }
+}
+
+static void hold(struct pdi_node *node, uint32_t held)
+{
+    if ((held & SERIES_BIT) == 0) {
+        pdi_pool_hold(&node->pool, held);
+    } else {
+        node->series_holds[held & ~SERIES_BIT]++;
+    }
+}
+
+static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_subscriber *reader, uint64_t count)
+{
+    return &node->records[reader->ring + (uint32_t)(count & (reader->ring_size - 1))];
+}
+
+/* Takes the oldest out, if it is still there. */
+static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record)
+{
+    uint64_t head = pdi_atomic64_load_acquire(&reader->head);
+    while (head != pdi_atomic64_load_acquire(&reader->tail)) { /* each failure of the swap is a step of somebody else */
+        *record = *record_at(node, reader, head);
+        if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void push(struct pdi_node *node, struct pdi_subscriber *reader, const pyddsi_received *record, pdi_time now)
+{
+    if (used(reader) >= reader->depth) {
+        pyddsi_received oldest;
+        if (reader->on_full == PYDDSI_DROP_OLDEST && pop(node, reader, &oldest)) {
+            release_held(node, oldest.held);
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1, now);
+        } else {
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
+            return;
+        }
+    }
+    hold(node, record->held);
+    uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
+    *record_at(node, reader, tail) = *record;
+    pdi_atomic64_store_release(&reader->tail, tail + 1);
+    node->stats.delivered++;
+}
+
+/* One sample to all readers of its route that it fits. */
+static void spread(struct pdi_node *node, const struct pdi_route *route, const pyddsi_received *record, pdi_time now)
+{
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < route->count; i++) {
+        struct pdi_subscriber *reader = &node->readers[route->reader[i]];
+        if (reader->used && fits(node, reader, record->resource, (pyddsi_bytes){record->data, record->size})) {
+            push(node, reader, record, now);
+            wanted++;
+        }
+    }
+    if (wanted == 0 && !record->last) {
+        pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_NO_SUBSCRIBER, record->space, record->resource, 1, now);
+    }
+}
+
+static pyddsi_received record_of(const struct pdi_arrival *arrival, const pyddsi_message *message, uint64_t id,
+                                 pyddsi_bytes payload, pdi_time now)
+{
+    return (pyddsi_received){
+        .data = payload.data,
+        .size = payload.size,
+        .resource = id,
+        .number = (uint64_t)arrival->number,
+        .time_ns = now,
+        .peer = arrival->peer,
+        .held = arrival->slot,
+        .conduit = (uint16_t)arrival->conduit,
+        .space = (uint8_t)message->space,
+        .reliable = arrival->reliable,
+    };
+}
+
+/* ---- fragments ---- */
+
+static uint64_t owner_of(const struct pdi_arrival *arrival)
+{
+    return (uint64_t)arrival->peer << 32 | arrival->conduit << 1 | arrival->reliable;
+}
+
+static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arrival, uint32_t series, pdi_time now)
+{
+    const struct pdi_series *whole = &node->assembler.series[series];
+    pyddsi_message message = {.space = whole->space};
+    struct pdi_arrival at = *arrival;
+    at.slot = series | SERIES_BIT;
+    at.number = whole->first;
+    uint64_t id = whole->id;
+    const struct pdi_route *route = route_of(node, whole->space, id, node->series_via[series], (pyddsi_bytes){0});
+    pyddsi_received record = record_of(&at, &message, id, pdi_assembler_bytes(&node->assembler, series), now);
+    node->series_holds[series] = 1;
+    spread(node, route, &record, now);
+    release_held(node, series | SERIES_BIT);
+}
+
+static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, uint64_t id,
+                    uint64_t via, pdi_time now)
+{
+    struct pdi_order *order = pdi_node_order(node, arrival->peer, arrival->conduit);
+    int64_t reference = arrival->number;
+    struct pdi_fragment piece = {
+        .owner = owner_of(arrival),
+        .number = arrival->number,
+        .first = pdi_seq_unwrap(order->seq, reference, message->first),
+        .fragments = message->fragments > UINT32_MAX ? UINT32_MAX : (uint32_t)message->fragments,
+        .id = id,
+        .space = (uint8_t)message->space,
+        .payload = message->payload,
+    };
+    uint32_t series = PDI_SERIES_NONE;
+    int dropped = 0;
+    int status = pdi_assembler_input(&node->assembler, &piece, &series, &dropped);
+    if (status == PYDDSI_END) {
+        node->series_via[series] = via;
+        deliver_series(node, arrival, series, now);
+    } else if (status == PYDDSI_NO_SPACE) {
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_SIZE, piece.space, id, 1, now);
+    } else if (status == PYDDSI_BAD_INPUT && dropped) {
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_INCOMPLETE, piece.space, id, 1, now);
+    } else if (status == PYDDSI_BAD_INPUT && piece.number == piece.first) {
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_BAD_BYTES, piece.space, id, 1, now);
+    }
+    return PYDDSI_OK;
+}
+
+/* ---- the door ---- */
+
+/* Whether a move lets this message through: everything sent on the conduit left behind must have come. */
+static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uint8_t space, uint64_t id)
+{
+    for (uint32_t i = 0; node->barriers_used != 0 && i < PDI_BARRIERS_MAX; i++) {
+        struct pdi_barrier *barrier = &node->barriers[i];
+        if (!barrier->used || barrier->peer != arrival->peer || barrier->on != arrival->conduit ||
+            (!barrier->whole && (barrier->id != id || barrier->space != space))) {
+            continue;
+        }
+        const struct pdi_order *left = pdi_node_order(node, arrival->peer, barrier->left);
+        if (left->synched && left->expected <= barrier->last_reliable) {
+            return false;
+        }
+        barrier->used = 0;
+        node->barriers_used--;
+    }
+    return true;
+}
+
+static int batch(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+{
+    pyddsi_list samples = message->samples;
+    pyddsi_sample sample;
+    uint8_t space = (uint8_t)message->space;
+    bool own_ids = (message->flags & PYDDSI_A) != 0;
+    /* With ids of their own each may have other readers; room is asked as if all were for the same ones. */
+    while (arrival->reliable && pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
+        uint64_t id = own_ids ? sample.rid : message->rid;
+        const struct pdi_route *route = route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
+        if (!ready(node, route, (uint32_t)message->samples.count)) {
+            return PYDDSI_AGAIN;
+        }
+        if (!own_ids) {
+            break;
+        }
+    }
+    samples = message->samples;
+    while (pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
+        uint64_t id = own_ids ? sample.rid : message->rid;
+        const struct pdi_route *route = route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
+        pyddsi_received record = record_of(arrival, message, id, sample.payload, now);
+        spread(node, route, &record, now);
+    }
+    return PYDDSI_OK;
+}
+
+int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+{
+    uint8_t space = (uint8_t)message->space;
+    bool alias = message->kind == PYDDSI_SDATA && (message->flags & PYDDSI_A) != 0;
+    uint64_t id = alias ? message->data_rid : message->rid;
+    uint64_t via = alias ? message->rid : 0;
+    pyddsi_bytes name = {0};
+    if (message->kind == PYDDSI_WDATA) {
+        id = 0;
+        name = message->uri;
+    }
+    if (arrival->reliable && !passes(node, arrival, space, id)) {
+        return PYDDSI_AGAIN;
+    }
+    uint32_t series;
+    while (!message->fragment && node->assembler.used != 0 &&
+           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) == PYDDSI_OK) { /* at most the series */
+        deliver_series(node, arrival, series, now);
+    }
+    bool kept = arrival->slot != PDI_POOL_NONE || message->fragment;
+    if (message->kind == PYDDSI_BDATA) {
+        return kept ? batch(node, arrival, message, now) : PYDDSI_AGAIN;
+    }
+    const struct pdi_route *route = route_of(node, space, id, via, name);
+    if (!kept && route->count != 0) {
+        return PYDDSI_AGAIN; /* the packet lies where the next one will: nobody could look at it */
+    }
+    if (arrival->reliable && !ready(node, route, 1)) {
+        return PYDDSI_AGAIN;
+    }
+    if (message->fragment) {
+        return fragment(node, arrival, message, id, via, now);
+    }
+    pyddsi_received record = record_of(arrival, message, id, message->payload, now);
+    if (alias && id == 0) { /* the end of an answer to a pull: via names the subscription */
+        route = route_of(node, space, via, 0, (pyddsi_bytes){0});
+        record.resource = via;
+        record.last = 1;
+    }
+    spread(node, route, &record, now);
+    return PYDDSI_OK;
+}
+
+/* Everything that a reader has not taken. */
+void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason, pdi_time now)
+{
+    pyddsi_received record;
+    while (pop(node, reader, &record)) { /* at most the ring */
+        release_held(node, record.held);
+        if (!record.last) {
+            pdi_drop(node, PYDDSI_AT_RING, reason, record.space, record.resource, 1, now);
+        }
+    }
+}
+
+/* ---- the reader's side ---- */
+
+int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *sample, pdi_time now)
+{
+    struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
+    node->now = now > node->now ? now : node->now;
+    if (reader == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    bool was_full = used(reader) >= reader->depth;
+    if (!pop(node, reader, sample)) {
+        return PYDDSI_AGAIN;
+    }
+    if (was_full || reader->on_full == PYDDSI_WAIT) {
+        node->kick = 1;
+    }
+    node->stats.taken++;
+    return PYDDSI_OK;
+}
+
+void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample)
+{
+    release_held(node, sample->held);
+}

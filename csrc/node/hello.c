@@ -1,0 +1,297 @@
+/* hello.c - the messages of sessions: from bytes to chores, and from replies to bytes.
+ *
+ * The receive side reads a HELLO, OPEN or ACCEPT into a chore and leaves it to housekeeping, which alone makes and ends
+ * sessions. A full ring of chores drops the newest: whoever wanted something asks again. So a thousand half-open peers
+ * cost what the ring holds, and not more.
+ *
+ * OPEN and ACCEPT carry what wire.md part C lists, in vendor properties: 1 what we can do, 3 our incarnation, and
+ * 5 *(ours)*: the number of the session, which differs each time its sender's numbers begin anew. By it a repeated OPEN is
+ * told from one of a peer that has lost the session. With features of 0 none of the three is written, and we look like zhe.
+ */
+#include "node/state.h"
+#include "wire/encode.h"
+#include "wire/list.h"
+
+enum { PROPERTY_FEATURES = 1, PROPERTY_INCARNATION = 3, PROPERTY_SESSION = 5, PROPERTY_SEQ_BITS = 4,
+       PROPERTY_COMMIT_MODE = 10, PROPERTY_AUTHENTICATION = 12 };
+enum { FEATURES_VERSION = 1, LEASE_UNITS_MAX = 21474836, MASK_BROKER = 1, MASK_PEER = 4, MASK_CLIENT = 8 };
+
+/* Of a chore: the reason to refuse it with, told from none. */
+#define REFUSE(reason) ((uint16_t)((reason) + 1))
+
+/* ---- in ---- */
+
+/* The next number of a property's value; 0 if there is none. */
+static uint64_t number_in(struct pdi_reader *reader)
+{
+    uint64_t value = 0;
+    enum pdi_vle read = pdi_vle_get(reader, UINT64_MAX, PDI_VLE_MAX, &value);
+    return read == PDI_VLE_OK || read == PDI_VLE_LONG_FORM ? value : 0;
+}
+
+/* Bit i: the text is the destination of our multicast conduit i. */
+static uint8_t groups_in(const struct pdi_node *node, pyddsi_list locators)
+{
+    uint8_t groups = 0;
+    pyddsi_locator locator;
+    while (pdi_list_locator(&locators, &locator) == PYDDSI_OK) { /* at most the message's bytes */
+        for (uint32_t i = 0; i < node->config.multicasts; i++) {
+            char text[PDI_LOCATOR_MAX];
+            size_t size = pdi_endpoint_print(&node->config.multicast_to[i], text, sizeof text);
+            if (size == locator.text.size && memcmp(text, locator.text.data, size) == 0) {
+                groups |= (uint8_t)(1U << i);
+            }
+        }
+    }
+    return groups;
+}
+
+static void properties_in(const struct pdi_node *node, pyddsi_list properties, struct pdi_chore *chore)
+{
+    pyddsi_property property;
+    while (pdi_list_property(&properties, &property) == PYDDSI_OK) { /* at most the message's bytes */
+        struct pdi_reader reader = {property.value.data, property.value.data + property.value.size};
+        switch (property.id) {
+        case PROPERTY_SEQ_BITS:
+            if (chore->kind == PDI_CHORE_OPEN && number_in(&reader) != node->config.seq_bits) {
+                chore->refuse = property.value.size == 0 ? REFUSE(255) : REFUSE(4);
+            }
+            break;
+        case PROPERTY_COMMIT_MODE:
+            chore->commit_mode = number_in(&reader);
+            break;
+        case PROPERTY_FEATURES:
+            chore->features = number_in(&reader) == FEATURES_VERSION ? (uint32_t)number_in(&reader) : 0;
+            break;
+        case PROPERTY_INCARNATION:
+            chore->incarnation = number_in(&reader);
+            break;
+        case PROPERTY_SESSION:
+            chore->session = number_in(&reader);
+            break;
+        default: /* not known: skipped */
+            break;
+        }
+    }
+}
+
+static void push_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    if (node->chore_head - node->chore_tail == PDI_CHORES_MAX) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        return;
+    }
+    node->chores[node->chore_head++ % PDI_CHORES_MAX] = *chore;
+}
+
+static void set_id(struct pdi_chore *chore, pyddsi_bytes id)
+{
+    chore->id_size = (uint8_t)(id.size <= PYDDSI_ID_MAX ? id.size : 0);
+    memcpy(chore->id, id.data, chore->id_size);
+}
+
+static bool same(pyddsi_bytes id, const uint8_t *other, size_t size)
+{
+    return id.size == size && memcmp(id.data, other, size) == 0;
+}
+
+/* What we are, as a mask. */
+static uint8_t mask_of(const struct pdi_node *node)
+{
+    static const uint8_t masks[] = {MASK_PEER, MASK_CLIENT, MASK_BROKER};
+    return masks[node->config.role];
+}
+
+/* Whom we look for. */
+static uint8_t wanted(const struct pdi_node *node)
+{
+    static const uint8_t masks[] = {MASK_PEER | MASK_BROKER, MASK_BROKER, MASK_PEER};
+    return masks[node->config.role];
+}
+
+static void open_in(struct pdi_node *node, const pyddsi_message *message, struct pdi_chore *chore, pdi_time now)
+{
+    chore->kind = PDI_CHORE_OPEN;
+    chore->lease = message->lease;
+    chore->groups = groups_in(node, message->locators);
+    if ((message->flags & PYDDSI_P) != 0) {
+        properties_in(node, message->properties, chore);
+    }
+    if (chore->refuse == 0 && message->version != 1) {
+        chore->refuse = REFUSE(2);
+    }
+    if (chore->refuse == 0 && (message->id.size == 0 || message->id.size > PYDDSI_ID_MAX)) {
+        chore->refuse = REFUSE(255);
+    }
+    if (chore->refuse == 0 && message->lease > LEASE_UNITS_MAX) {
+        chore->refuse = REFUSE(255);
+    }
+    if (!same(message->id, node->config.id, node->config.id_size)) { /* our own voice is not answered */
+        set_id(chore, message->id);
+        push_chore(node, chore, now);
+    }
+}
+
+static void pong_in(struct pdi_node *node, uint32_t peer, uint64_t hash, pdi_time now)
+{
+    struct pdi_node_peer *who = peer != PDI_NONE ? &node->peers[peer] : NULL;
+    if (who != NULL && who->ping != 0 && hash == who->ping) {
+        pdi_rtt_sample(&who->rtt, now - who->ping_at);
+        who->ping = 0;
+    }
+}
+
+void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const pyddsi_endpoint *from, uint32_t peer,
+                     pdi_time now)
+{
+    struct pdi_chore chore = {.from = *from};
+    if (node->closing) {
+        return;
+    }
+    switch (message->kind) {
+    case PYDDSI_SCOUT:
+        if ((message->mask & mask_of(node)) != 0 && (peer == PDI_NONE || !pdi_session_established(node, peer))) {
+            pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_HELLO, .to = *from});
+        }
+        return;
+    case PYDDSI_HELLO:
+        if ((message->mask & wanted(node)) != 0) {
+            chore.kind = PDI_CHORE_HELLO;
+            chore.groups = groups_in(node, message->locators);
+            push_chore(node, &chore, now);
+        }
+        return;
+    case PYDDSI_OPEN:
+        open_in(node, message, &chore, now);
+        return;
+    case PYDDSI_ACCEPT:
+        if (same(message->opener, node->config.id, node->config.id_size)) {
+            chore.kind = PDI_CHORE_ACCEPT;
+            chore.lease = message->lease;
+            if ((message->flags & PYDDSI_P) != 0) {
+                properties_in(node, message->properties, &chore);
+            }
+            set_id(&chore, message->acceptor);
+            push_chore(node, &chore, now);
+        }
+        return;
+    case PYDDSI_CLOSE:
+        if (peer != PDI_NONE) {
+            pdi_session_end(node, peer, (uint32_t)message->reason, 0, now);
+        }
+        return;
+    case PYDDSI_KEEPALIVE:
+        if (peer == PDI_NONE) {
+            chore.kind = PDI_CHORE_MOVE;
+            set_id(&chore, message->id);
+            push_chore(node, &chore, now);
+        }
+        return;
+    case PYDDSI_PING:
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PONG, .to = *from, .hash = (uint16_t)message->hash});
+        return;
+    default:
+        pong_in(node, peer, message->hash, now);
+        return;
+    }
+}
+
+/* ---- out ---- */
+
+/* Lists are written into memory of their own first, and then as part of the message. */
+struct scratch {
+    uint8_t locators[PDI_LOCATOR_MAX * (PYDDSI_MULTICASTS_MAX + 1)];
+    uint8_t properties[64];
+};
+
+static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scratch)
+{
+    pyddsi_list list = {.data = scratch->locators};
+    pyddsi_fault fault;
+    for (uint32_t i = 0; i < node->config.multicasts; i++) {
+        char text[PDI_LOCATOR_MAX];
+        size_t size = pdi_endpoint_print(&node->config.multicast_to[i], text, sizeof text);
+        pyddsi_locator locator = {{(const uint8_t *)text, size}};
+        if (pdi_encode_locator(&locator, scratch->locators, sizeof scratch->locators, &list.size, &fault) == PYDDSI_OK) {
+            list.count++;
+        }
+    }
+    return list;
+}
+
+static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t one, const uint64_t *two)
+{
+    uint8_t value[2 * PDI_VLE_MAX];
+    struct pdi_writer writer = {value, value + sizeof value};
+    pyddsi_fault fault;
+    (void)pdi_vle_put(&writer, one);
+    if (two != NULL) {
+        (void)pdi_vle_put(&writer, *two);
+    }
+    pyddsi_property property = {.id = id, .value = {value, (size_t)(writer.at - value)}};
+    if (pdi_encode_property(&property, scratch->properties, sizeof scratch->properties, &list->size, &fault) == PYDDSI_OK) {
+        list->count++;
+    }
+}
+
+/* In the order of zhe (4, 10, 12), then what is ours. */
+static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_node_peer *who, bool opening,
+                                 struct scratch *scratch)
+{
+    pyddsi_list list = {.data = scratch->properties};
+    uint64_t features = node->config.features;
+    if (opening && node->config.seq_bits != 14) {
+        property_out(scratch, &list, PROPERTY_SEQ_BITS, node->config.seq_bits, NULL);
+    }
+    if (node->config.commit_mode != 0) {
+        property_out(scratch, &list, PROPERTY_COMMIT_MODE, node->config.commit_mode, NULL);
+    }
+    property_out(scratch, &list, PROPERTY_AUTHENTICATION, 2, &(uint64_t){3});
+    if (features != 0) {
+        property_out(scratch, &list, PROPERTY_FEATURES, FEATURES_VERSION, &features);
+        property_out(scratch, &list, PROPERTY_SESSION, who->mine, NULL);
+    }
+    if (node->config.incarnation != 0 && features != 0) {
+        property_out(scratch, &list, PROPERTY_INCARNATION, node->config.incarnation, NULL);
+    }
+    return list;
+}
+
+int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room, size_t *size)
+{
+    static const uint8_t kinds[] = {PYDDSI_SCOUT, PYDDSI_HELLO, PYDDSI_OPEN, PYDDSI_ACCEPT,
+                                    PYDDSI_CLOSE, PYDDSI_PONG, PYDDSI_PING, PYDDSI_KEEPALIVE};
+    struct scratch scratch;
+    pyddsi_bytes id = {node->config.id, node->config.id_size};
+    const struct pdi_node_peer *who = &node->peers[reply->peer];
+    pyddsi_message message = {
+        .kind = kinds[reply->kind],
+        .mask = reply->kind == PDI_REPLY_SCOUT ? wanted(node) : mask_of(node),
+        .version = 1,
+        .id = id,
+        .opener = {who->id, who->id_size},
+        .acceptor = id,
+        .lease = (node->config.lease_ms + 99) / 100,
+        .reason = reply->reason,
+        .hash = reply->hash,
+    };
+    if (reply->kind == PDI_REPLY_HELLO || reply->kind == PDI_REPLY_OPEN) {
+        message.locators = locators_of(node, &scratch);
+    }
+    if (reply->kind == PDI_REPLY_OPEN || reply->kind == PDI_REPLY_ACCEPT) {
+        message.flags = PYDDSI_P; /* always: zhe reads properties of an OPEN whether or not there are any */
+        message.properties = properties_of(node, who, reply->kind == PDI_REPLY_OPEN, &scratch);
+    }
+    pyddsi_fault fault;
+    *size = 0;
+    return pdi_encode_message(&message, out, room, size, &fault);
+}
+
+void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply)
+{
+    if (node->reply_head - node->reply_tail == PDI_REPLIES_MAX) {
+        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_LIMIT, 0, 0, 1, node->now);
+        return;
+    }
+    node->replies[node->reply_head++ % PDI_REPLIES_MAX] = *reply;
+}

@@ -1,0 +1,128 @@
+/* plan.c - who is to get a publisher's samples, and by which way.
+ *
+ * Worked out when a match or a session has changed, and looked at for each sample:
+ *
+ *     links of the registry ──► pushed   a bit for each peer that wants samples pushed
+ *                          ├──► singles  those of them that need a copy of their own
+ *                          ├──► multicast: one copy for the rest
+ *                          └──► keeps, filters
+ *
+ *     way          singles                                       multicast
+ *     MULTICAST    those who have not joined the group           if any has
+ *     UNICAST      all (the registry lets in but one)            no
+ *     EACH         all                                           no
+ *     AUTO         the only one, while there is but one          if there are more, as MULTICAST
+ *
+ * On a conduit that several peers hear, the least of them decides what may be sent there (features).
+ */
+#include "node/state.h"
+
+static bool pushes(const struct pdi_remote *remote)
+{
+    return remote->mode == PYDDSI_PUSH || remote->mode == PYDDSI_PUSH_PULL;
+}
+
+/* What every receiver of a conduit's packets can: on a group all established peers may listen, members or not. */
+void pdi_plan_features(struct pdi_node *node)
+{
+    uint32_t all = PYDDSI_CAN_ALL;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        if (pdi_session_established(node, peer)) {
+            all &= node->peers[peer].features;
+        }
+    }
+    for (uint32_t i = 0; i < node->config.multicasts; i++) {
+        node->out[i].features = all;
+    }
+}
+
+static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
+{
+    uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
+    bool grouped = publisher->conduit < node->config.multicasts &&
+                   (publisher->way == PYDDSI_WAY_MULTICAST || (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
+    const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
+    memcpy(publisher->singles_bits, publisher->pushed, words * sizeof(uint64_t));
+    for (uint32_t peer = 0; group != NULL && peer < node->peers_used; peer++) {
+        if (pdi_bitset_test(publisher->pushed, peer) && pdi_node_member(node, group, peer)->joined) {
+            publisher->multicast = 1;
+            pdi_bitset_clear(publisher->singles_bits, peer);
+        }
+    }
+    publisher->singles = pdi_bitset_count(publisher->singles_bits, node->config.peers_max);
+    publisher->only = pdi_bitset_find(publisher->singles_bits, node->config.peers_max, 0);
+}
+
+/* With a way that changes by itself: the first message on the new conduit says where it came from. */
+static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
+{
+    int now = publisher->multicast ? publisher->conduit : publisher->singles == 1 ? -1 - (int)publisher->only : INT32_MIN;
+    int before = publisher->current;
+    if (publisher->way != PYDDSI_WAY_AUTO || now == INT32_MIN || now == before) {
+        return;
+    }
+    publisher->current = now;
+    publisher->move_from = 0;
+    if (before == INT32_MIN) {
+        return;
+    }
+    struct pdi_conduit *left = before >= 0 ? &node->out[before] : pdi_node_unicast(node, (uint32_t)(-1 - before));
+    struct pdi_conduit *on = now >= 0 ? &node->out[now] : pdi_node_unicast(node, (uint32_t)(-1 - now));
+    bool same_peer = before < 0 && now < 0;
+    if (left->open && (on->features & PYDDSI_CAN_MIGRATE) != 0 && !same_peer) {
+        publisher->move_from = left->number + 1;
+    }
+}
+
+void pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
+{
+    uint32_t changes = pdi_registry_link_changes(node->registry, publisher->registry);
+    if (publisher->planned && publisher->link_changes == changes && publisher->member_changes == node->member_changes) {
+        return;
+    }
+    uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
+    uint32_t peers = 0;
+    bool one_reason = true, shelf = publisher->shelf_max != 0;
+    publisher->planned = 1;
+    publisher->link_changes = changes;
+    publisher->member_changes = node->member_changes;
+    publisher->filters = publisher->multicast = publisher->keeps = 0;
+    publisher->via = 0;
+    memset(publisher->pushed, 0, words * sizeof(uint64_t));
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+         link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
+        const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
+        shelf = shelf || remote->mode != PYDDSI_PUSH;
+        if (!pushes(remote) || !pdi_session_established(node, remote->peer)) {
+            continue;
+        }
+        peers += !pdi_bitset_test(publisher->pushed, remote->peer);
+        pdi_bitset_set(publisher->pushed, remote->peer);
+        publisher->filters |= remote->predicate != NULL;
+        uint64_t via = remote->bound_id != 0 ? remote->bound_id : (remote->id & 1) != 0 ? remote->id : 0;
+        one_reason = one_reason && via != 0 && (publisher->via == 0 || publisher->via == via);
+        publisher->via = one_reason ? via : 0;
+    }
+    publisher->keeps = shelf;
+    set_ways(node, publisher, peers);
+    note_move(node, publisher);
+    pdi_shelf_links(node, publisher, now);
+}
+
+/* Which peers want this very sample: those with a plain subscription, or a selection that it fits. */
+bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload,
+                     uint64_t *wanting)
+{
+    bool any = false;
+    memset(wanting, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+         link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
+        const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
+        if (pushes(remote) && !pdi_bitset_test(wanting, remote->peer) &&
+            (remote->predicate == NULL || pdi_predicate_holds(remote->predicate, publisher->id, payload))) {
+            pdi_bitset_set(wanting, remote->peer);
+            any = true;
+        }
+    }
+    return any;
+}

@@ -1,0 +1,451 @@
+/* publish.c - from the application into windows and drafts.
+ *
+ *     put ─► plan ─► who? ─┬─ nobody                          counted, nothing to do
+ *                          ├─ reliable     room everywhere?   then into each window: all or nothing
+ *                          └─ best effort                     into the draft of each conduit
+ *
+ * A reliable sample is accepted by all the windows that it needs, or by none: the rooms are asked first, and since
+ * room can never turn into no room behind the sender's back, the answers still hold when the sample is written.
+ *
+ * A loan lies in the window that the sample will be sent from, if it is one window; else in a window of its own that sends
+ * nothing, and is copied at its end. The busy count of a unicast peer keeps its window where it is meanwhile.
+ */
+#include "node/state.h"
+
+/* The destinations of one sample. */
+struct way {
+    struct pdi_conduit *group;                                  /* or null */
+    const uint64_t *singles;                                    /* bits of peers */
+    uint32_t count;                                             /* of singles */
+    uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
+};
+
+/* ---- sizes ---- */
+
+/* Bytes of header that a message like the model needs at most. */
+static uint32_t overhead(const struct pdi_node *node, const struct pdi_entry *model, bool fragment)
+{
+    uint32_t sn = ((uint32_t)node->config.seq_bits + 6) / 7;
+    uint32_t size = 3 + 1 + sn + (model->space > 4 ? 3 : model->space != 0);
+    size += model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
+    size += (model->flags & PYDDSI_A) != 0 ? pdi_vle_size(model->data_id) : 0;
+    size += model->kind == PYDDSI_SDATA ? 3 : 0;
+    return size + (fragment ? 1 + sn + 5 : 0);
+}
+
+/* The size of each fragment, if the message must be cut; 0 if it fits one packet. */
+static uint32_t piece_of(const struct pdi_node *node, const struct pdi_entry *model, size_t size)
+{
+    if (size + overhead(node, model, false) <= node->config.packet_max) {
+        return 0;
+    }
+    return node->config.packet_max - overhead(node, model, true) - PDI_MOVE_BYTES;
+}
+
+static uint32_t pieces(size_t size, uint32_t piece)
+{
+    return piece == 0 ? 1 : (uint32_t)((size + piece - 1) / piece);
+}
+
+/* ---- destinations ---- */
+
+/* What this message needs of its receivers beyond the basic protocol. */
+static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
+{
+    return (piece != 0 ? PYDDSI_CAN_FRAGMENT : 0U) | (model->space != 0 ? PYDDSI_CAN_SPACE : 0U) |
+           (model->kind == PYDDSI_BDATA ? PYDDSI_CAN_BATCH : 0U);
+}
+
+/* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
+ * goes without, with a line in the ledger. */
+static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher, struct way *way, uint32_t needed,
+                    pdi_time now)
+{
+    uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
+    if (way->singles != way->bits) {
+        memcpy(way->bits, way->singles, words * sizeof(uint64_t));
+        way->singles = way->bits;
+    }
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        bool grouped = way->group != NULL && pdi_bitset_test(publisher->pushed, peer) &&
+                       pdi_node_member(node, way->group, peer)->joined;
+        if (grouped && (way->group->features & needed) != needed) {
+            pdi_bitset_set(way->bits, peer);
+        }
+        if (pdi_bitset_test(way->bits, peer) && (node->peers[peer].features & needed) != needed) {
+            pdi_bitset_clear(way->bits, peer);
+            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
+        }
+    }
+    if (way->group != NULL && (way->group->features & needed) != needed) {
+        way->group = NULL;
+    }
+    way->count = pdi_bitset_count(way->bits, node->config.peers_max);
+}
+
+/* Where this sample goes; false: nowhere. */
+static bool find_way(struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload, struct way *way)
+{
+    way->group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
+    way->singles = publisher->singles_bits;
+    way->count = publisher->singles;
+    if (!publisher->filters) {
+        return way->group != NULL || way->count != 0;
+    }
+    uint64_t wanting[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
+    if (!pdi_plan_filter(node, publisher, payload, wanting)) {
+        return false;
+    }
+    bool grouped = false;
+    way->singles = way->bits;
+    for (uint32_t i = 0; i < PDI_BITSET_WORDS(node->config.peers_max); i++) {
+        way->bits[i] = publisher->singles_bits[i] & wanting[i];
+        grouped = grouped || (publisher->pushed[i] & ~publisher->singles_bits[i] & wanting[i]) != 0;
+    }
+    way->group = grouped ? way->group : NULL;
+    way->count = pdi_bitset_count(way->bits, node->config.peers_max);
+    return way->group != NULL || way->count != 0;
+}
+
+static uint32_t next_single(const struct pdi_node *node, const struct way *way, uint32_t from)
+{
+    return way->count == 0 ? node->peers_used : pdi_bitset_find(way->singles, node->peers_used, from);
+}
+
+/* ---- reliable ---- */
+
+/* The worst answer of all windows concerned. */
+static int room(struct pdi_node *node, const struct way *way, uint32_t size, uint32_t numbers)
+{
+    int status = way->group != NULL ? pdi_reliable_room(node, way->group, size, numbers) : PYDDSI_OK;
+    for (uint32_t peer = next_single(node, way, 0); status == PYDDSI_OK && peer < node->peers_used;
+         peer = next_single(node, way, peer + 1)) {
+        status = pdi_reliable_room(node, pdi_node_unicast(node, peer), size, numbers);
+    }
+    return status;
+}
+
+/* The first sample after a change of ways carries the move. */
+static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher, const struct pdi_conduit *on, uint64_t number)
+{
+    const struct pdi_conduit *left = &node->out[publisher->move_from - 1];
+    publisher->move_from = 0;
+    for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
+        struct pdi_move *move = &node->moves[i];
+        if (!move->used) {
+            *move = (struct pdi_move){.used = 1,
+                                      .left = left->id,
+                                      .on = on->number,
+                                      .number = number,
+                                      .id = publisher->id,
+                                      .last_reliable = left->window.next - 1,
+                                      .last_best = left->best - 1};
+            return;
+        }
+    }
+}
+
+static void write_one(struct pdi_node *node, struct pdi_publisher *publisher, struct pdi_conduit *conduit,
+                      const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece, pdi_time now)
+{
+    struct pdi_loan loan;
+    struct pdi_entry entry = *model;
+    uint32_t size = (uint32_t)payload.size;
+    entry.fragment = piece != 0;
+    entry.first = PDI_WINDOW_SELF;
+    entry.fragments = piece != 0 ? pieces(payload.size, piece) : 0;
+    if (pdi_window_reserve(&conduit->window, size, pieces(payload.size, piece), &loan) != PYDDSI_OK) {
+        PDI_CHECK(false); /* room was asked, and only we use it up */
+        return;
+    }
+    if (size != 0) {
+        memcpy(pdi_window_data(&conduit->window, &loan), payload.data, size);
+    }
+    if (publisher != NULL && publisher->move_from != 0) {
+        entry.mark = PDI_MARK_MIGRATE;
+        mark_move(node, publisher, conduit, conduit->window.next);
+    }
+    (void)pdi_reliable_commit(node, conduit, &loan, size, piece, &entry, now);
+}
+
+static int write_all(struct pdi_node *node, struct pdi_publisher *publisher, const struct way *way,
+                     const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece, pdi_time now)
+{
+    int status = payload.size > PDI_WINDOW_BYTES_MAX
+                     ? PYDDSI_BAD_ARGUMENT
+                     : room(node, way, (uint32_t)payload.size, pieces(payload.size, piece));
+    if (status != PYDDSI_OK) {
+        return status;
+    }
+    if (way->group != NULL) {
+        write_one(node, publisher, way->group, model, payload, piece, now);
+    }
+    for (uint32_t peer = next_single(node, way, 0); peer < node->peers_used; peer = next_single(node, way, peer + 1)) {
+        write_one(node, publisher, pdi_node_unicast(node, peer), model, payload, piece, now);
+    }
+    return PYDDSI_OK;
+}
+
+/* A message of the node's own (a declaration, an answer to a pull) on one conduit. */
+int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes bytes,
+                      pdi_time now)
+{
+    uint32_t piece = model->kind == PYDDSI_SDATA ? piece_of(node, model, bytes.size) : 0;
+    if (piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    int status = pdi_reliable_room(node, conduit, (uint32_t)bytes.size, pieces(bytes.size, piece));
+    if (status == PYDDSI_OK) {
+        write_one(node, NULL, conduit, model, bytes, piece, now);
+    }
+    return status;
+}
+
+/* ---- best effort ---- */
+
+static void seal(struct pdi_node *node, struct pdi_conduit *conduit)
+{
+    uint8_t *other = conduit->sealed;
+    conduit->sealed = conduit->draft;
+    conduit->sealed_size = conduit->draft_size;
+    conduit->sealed_samples = conduit->draft_samples;
+    conduit->draft = other;
+    conduit->draft_size = conduit->draft_samples = 0;
+    pdi_bitset_set(node->work, conduit->number);
+}
+
+/* One message into the draft; it goes when it is full or old enough. A draft that is full while the one before has not
+ * been taken by the driver is lost: best effort waits for nobody. */
+static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, const uint8_t *bytes,
+                  pdi_time now)
+{
+    uint8_t *header;
+    uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
+    if (conduit->draft_size + size > node->config.packet_max) {
+        if (conduit->sealed_size != 0) {
+            pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0, conduit->sealed_samples, now);
+        }
+        seal(node, conduit);
+    }
+    uint8_t *at = conduit->draft + conduit->draft_size;
+    conduit->draft_size = (uint32_t)(pdi_pack_entry(node, conduit, model, bytes, conduit->best, at, &header) - conduit->draft);
+    conduit->best++;
+    conduit->draft_samples++;
+    if (conduit->draft_samples == 1) {
+        conduit->draft_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
+    }
+    if ((node->config.latency_us == 0 || conduit->draft_size + size > node->config.packet_max) && conduit->sealed_size == 0) {
+        seal(node, conduit);
+    } else if (conduit->draft_at < pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
+        pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), conduit->draft_at);
+    }
+}
+
+/* Fragments of best effort leave one by one from where the sample lies, a window that sends nothing by itself. */
+static void big_draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes payload,
+                      uint32_t piece, pdi_time now)
+{
+    struct pdi_loan loan;
+    if (conduit->big_left != 0 || payload.size > node->scratch.size ||
+        pdi_window_reserve(&node->scratch, (uint32_t)payload.size, 1, &loan) != PYDDSI_OK) {
+        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, model->space, model->id, 1, now);
+        return;
+    }
+    if (conduit->draft_size != 0 && conduit->sealed_size == 0) {
+        seal(node, conduit);
+    }
+    memcpy(pdi_window_data(&node->scratch, &loan), payload.data, payload.size);
+    conduit->big = *model;
+    conduit->big.fragment = 1;
+    conduit->big.fragments = pieces(payload.size, piece);
+    conduit->big_loan = loan;
+    conduit->big_piece = piece;
+    conduit->big_left = (uint32_t)payload.size;
+    pdi_bitset_set(node->work, conduit->number);
+}
+
+static void draft_all(struct pdi_node *node, const struct way *way, const struct pdi_entry *model, pyddsi_bytes payload,
+                      uint32_t piece, pdi_time now)
+{
+    struct pdi_entry entry = *model;
+    entry.size = (uint32_t)payload.size;
+    struct pdi_conduit *conduit = way->group;
+    uint32_t peer = next_single(node, way, 0);
+    while (conduit != NULL || peer < node->peers_used) { /* the group, then each single */
+        if (conduit == NULL) {
+            conduit = pdi_node_unicast(node, peer);
+            peer = next_single(node, way, peer + 1);
+        }
+        if (piece != 0) {
+            big_draft(node, conduit, &entry, payload, piece, now);
+        } else {
+            draft(node, conduit, &entry, payload.data, now);
+        }
+        conduit = NULL;
+    }
+    node->stats.sent_best++;
+}
+
+/* ---- the application's calls ---- */
+
+static struct pdi_entry model_of(const struct pdi_publisher *publisher)
+{
+    bool alias = publisher->via != 0;
+    return (struct pdi_entry){
+        .kind = PYDDSI_SDATA,
+        .flags = (uint8_t)((publisher->reliable ? PYDDSI_R : 0) | (alias ? PYDDSI_A : 0)),
+        .id = alias ? publisher->via : publisher->id,
+        .data_id = alias ? publisher->id : 0,
+        .space = publisher->space,
+    };
+}
+
+int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size, pdi_time now)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    pyddsi_bytes payload = {data, size};
+    struct way way;
+    node->now = now > node->now ? now : node->now;
+    if (publisher == NULL || node->closing) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    pdi_plan(node, publisher, now);
+    bool goes = find_way(node, publisher, payload, &way);
+    if (goes) {
+        struct pdi_entry model = model_of(publisher);
+        uint32_t piece = piece_of(node, &model, size);
+        uint32_t needed = needs(&model, piece);
+        if (needed != 0) {
+            fit_way(node, publisher, &way, needed, now);
+        }
+        if (publisher->reliable) {
+            int status = write_all(node, publisher, &way, &model, payload, piece, now);
+            if (status != PYDDSI_OK) {
+                node->stats.put_waits += status == PYDDSI_AGAIN;
+                return status;
+            }
+        } else {
+            draft_all(node, &way, &model, payload, piece, now);
+        }
+    }
+    node->stats.accepted++;
+    node->stats.filtered += !goes && publisher->filters;
+    node->stats.unmatched += !goes && !publisher->filters && !publisher->keeps;
+    if (publisher->keeps) {
+        pdi_shelf_put(node, publisher, payload, now);
+    }
+    return PYDDSI_OK;
+}
+
+/* Everybody, declared or not: the group for its members, and a copy for each other peer. */
+int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, const void *data, size_t size, pdi_time now)
+{
+    uint8_t head[PDI_NAME_MAX + 2 * PDI_VLE_MAX];
+    struct pdi_writer writer = {head, head + sizeof head};
+    struct way way = {0};
+    pyddsi_fault fault;
+    node->now = now > node->now ? now : node->now;
+    if (node->closing || pdi_name_check(name, PDI_NAME_MAX, &fault) != PYDDSI_OK || size > UINT16_MAX) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    struct pdi_entry model = {.kind = PYDDSI_WDATA, .flags = reliable ? PYDDSI_R : 0};
+    way.group = node->config.multicasts != 0 && node->out[0].members != 0 ? &node->out[0] : NULL;
+    way.singles = way.bits;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        bool grouped = way.group != NULL && pdi_node_member(node, way.group, peer)->joined;
+        if (pdi_session_established(node, peer) && !grouped) {
+            pdi_bitset_set(way.bits, peer);
+            way.count++;
+        }
+    }
+    (void)pdi_vle_put(&writer, name.size);
+    (void)pdi_bytes_put(&writer, name.data, name.size);
+    (void)pdi_vle_put(&writer, size);
+    uint32_t front = (uint32_t)(writer.at - head);
+    if (front + size + overhead(node, &model, false) > node->config.packet_max || front + size > node->scratch.size) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    struct pdi_loan loan;
+    if (pdi_window_reserve(&node->scratch, front + (uint32_t)size, 1, &loan) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
+    uint8_t *whole = pdi_window_data(&node->scratch, &loan);
+    memcpy(whole, head, front);
+    if (size != 0) {
+        memcpy(whole + front, data, size);
+    }
+    int status = PYDDSI_OK;
+    pyddsi_bytes payload = {whole, front + size};
+    if (reliable) {
+        status = write_all(node, NULL, &way, &model, payload, 0, now);
+    } else {
+        draft_all(node, &way, &model, payload, 0, now);
+    }
+    pdi_window_abandon(&node->scratch, &loan);
+    if (status == PYDDSI_OK) {
+        node->stats.accepted++;
+        node->stats.unmatched += way.group == NULL && way.count == 0;
+    }
+    return status;
+}
+
+/* Whether a sample of this size would be accepted now; for guards. */
+int pdi_publish_room(struct pdi_node *node, uint32_t handle, size_t size)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    struct way way;
+    if (publisher == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    pdi_plan(node, publisher, node->now);
+    way.group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
+    way.singles = publisher->singles_bits;
+    way.count = publisher->singles;
+    struct pdi_entry model = model_of(publisher);
+    if (!publisher->reliable || size > PDI_WINDOW_BYTES_MAX) {
+        return PYDDSI_OK;
+    }
+    return room(node, &way, (uint32_t)size, pieces(size, piece_of(node, &model, size)));
+}
+
+int pdi_node_conduit(const struct pdi_node *node, uint32_t handle)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    if (publisher == NULL) {
+        return INT32_MIN;
+    }
+    if (publisher->multicast || (publisher->way != PYDDSI_WAY_UNICAST && publisher->singles == 0)) {
+        return publisher->conduit;
+    }
+    return publisher->singles != 0 ? -1 - (int)publisher->only : INT32_MIN;
+}
+
+uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size)
+{
+    struct pdi_entry model = model_of(publisher);
+    return piece_of(node, &model, size);
+}
+
+/* One by one, but all or none: every window concerned must have room for all of them. */
+int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples, size_t count, pdi_time now)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    struct pdi_entry model = model_of(publisher);
+    struct way way = {.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
+                      .singles = publisher->singles_bits,
+                      .count = publisher->singles};
+    uint64_t total = 0;
+    uint64_t numbers = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += samples[i].size;
+        numbers += pieces(samples[i].size, piece_of(node, &model, samples[i].size));
+    }
+    if (total > PDI_WINDOW_BYTES_MAX || numbers > PDI_WINDOW_ENTRIES_MAX) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    int status = publisher->reliable ? room(node, &way, (uint32_t)total, (uint32_t)numbers) : PYDDSI_OK;
+    for (size_t i = 0; status == PYDDSI_OK && i < count; i++) {
+        status = pdi_node_put(node, handle, samples[i].data, samples[i].size, now);
+    }
+    return status;
+}

@@ -1,0 +1,313 @@
+/* send.c - what goes out next.
+ *
+ * Nothing is queued as a finished packet but the drafts of best effort: what must go is a mark (an ACKNACK for that
+ * conduit, a SYNCH on this one, these entries again), and the packet is made when the driver asks for one. So a mark that
+ * is set twice gives one packet, and nothing can pile up.
+ *
+ *     1. replies   what sessions say: short, rare, first
+ *     2. talk      ACKNACK and SYNCH to one peer
+ *     3. work      per conduit: what is wanted again, SYNCH to all, drafts, new messages
+ *
+ * New messages wait for company until the packet is full or the latency budget is over (flush).
+ *
+ * S is set on the last message of a packet when the sender wants to hear how far the receivers are: when that was long
+ * ago, when a quarter of the window went out since, and when little room is left. A receiver answers each S at once, so
+ * setting it more often costs a packet each.
+ */
+#include "node/state.h"
+#include "wire/encode.h"
+
+/* A packet can hold so many bytes of messages; the driver's memory may be smaller. */
+static size_t room_of(const struct pdi_node *node, size_t room)
+{
+    return room < node->config.packet_max ? room : node->config.packet_max;
+}
+
+static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
+{
+    if (conduit->peer == PDI_NONE && conduit->members == node->established) {
+        node->told_all = now;
+    }
+}
+
+static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, int s, uint8_t *out, size_t room, pdi_time now)
+{
+    struct pdi_window_span span = pdi_window_span(&conduit->window);
+    uint64_t next = conduit->window.next;
+    uint32_t outstanding = span.next - span.base;
+    pyddsi_message message = {
+        .kind = PYDDSI_SYNCH,
+        .flags = (uint8_t)(PYDDSI_R | (s ? PYDDSI_S : 0) | (outstanding != 0 ? PYDDSI_U : 0)),
+        .sn = next & node->seq.mask,
+        .count = outstanding,
+    };
+    uint8_t *at = pdi_pack_conduit(out, conduit->id);
+    size_t size = (size_t)(at - out);
+    pyddsi_fault fault;
+    if (pdi_encode_message(&message, out, room, &size, &fault) != PYDDSI_OK) {
+        return 0;
+    }
+    if (s) {
+        conduit->synch_point = now;
+        conduit->unsynched = 0;
+    }
+    node->stats.synchs_out++;
+    node->stats.messages_out++;
+    return size;
+}
+
+/* ---- 2: to one peer ---- */
+
+static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t room, pyddsi_endpoint *to, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    *to = who->endpoint;
+    while (who->synchs != 0) { /* at most one round per conduit: each clears its bit */
+        uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs);
+        who->synchs &= who->synchs - 1;
+        struct pdi_conduit *conduit = bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
+        size_t size = write_synch(node, conduit, 1, out, room, now);
+        if (size != 0) {
+            return size;
+        }
+    }
+    while (who->acks != 0) {
+        uint32_t bit = (uint32_t)__builtin_ctzll(who->acks);
+        int answer = (int)(who->answers >> bit & 1);
+        who->acks &= who->acks - 1;
+        who->answers &= ~(UINT64_C(1) << bit);
+        size_t size = pdi_receive_write_ack(node, peer, bit, answer, out, room, now);
+        if (size != 0) {
+            return size;
+        }
+    }
+    return 0;
+}
+
+/* ---- 3: conduits ---- */
+
+/* Whether the last message of this packet should carry S. */
+static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t in_packet, pdi_time now)
+{
+    struct pdi_window_span span = pdi_window_span(&conduit->window);
+    uint32_t quarter = conduit->window.entries_max / 4 + 1;
+    uint32_t outstanding = span.next - span.base;
+    pdi_time synch = node->config.synch_ms * PDI_TIME_MS;
+    pdi_time rtt = 2 * PDI_TIME_US * node->config.rtt_us;
+    return conduit->draining || conduit->unsynched + in_packet >= quarter ||
+           (outstanding > 3 * quarter && conduit->unsynched + in_packet > quarter / 4) ||
+           now - conduit->synch_point >= (synch > rtt ? synch - rtt : 0);
+}
+
+static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+{
+    struct pdi_window *window = &conduit->window;
+    uint64_t end = window->next;
+    uint64_t number = conduit->sent;
+    uint8_t *at = out;
+    uint8_t *limit = out + room;
+    uint8_t *header = NULL;
+    uint32_t sent_us = (uint32_t)(now / PDI_TIME_US);
+    while (number != end) { /* at most the window's entries, and a packet's bytes */
+        struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
+        uint32_t size = pdi_pack_size(node, conduit, entry, number);
+        if ((size_t)(limit - at) < size) {
+            break;
+        }
+        entry->sent_us = sent_us;
+        at = pdi_pack_entry(node, conduit, entry, window->memory + entry->at, number, at, &header);
+        conduit->waiting -= size < conduit->waiting ? size : conduit->waiting;
+        number++;
+    }
+    if (header == NULL) {
+        return 0;
+    }
+    uint32_t count = (uint32_t)(number - conduit->sent);
+    if (wants_answer(node, conduit, count, now)) {
+        *header |= PYDDSI_S;
+        conduit->synch_point = now;
+        conduit->unsynched = 0;
+        if (conduit->timed == 0) {
+            conduit->timed = number;
+            conduit->timed_at = now;
+        }
+    } else {
+        conduit->unsynched += count;
+    }
+    conduit->sent = number;
+    node->stats.messages_out += count;
+    if (number == end) {
+        conduit->waiting = 0;
+        conduit->flush = 0;
+        conduit->flush_at = PDI_TIME_NEVER;
+    }
+    went_to_all(node, conduit, now);
+    return (size_t)(at - out);
+}
+
+/* The wanted ones, oldest first; S on the last of the burst. */
+static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+{
+    struct pdi_window *window = &conduit->window;
+    struct pdi_window_span span = pdi_window_span(window);
+    uint64_t end = conduit->sent;
+    uint64_t base = window->next - (uint32_t)((uint32_t)window->next - span.base);
+    uint64_t number = conduit->wanted_from > base ? conduit->wanted_from : base;
+    uint8_t *at = out, *limit = out + room, *header = NULL;
+    for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */
+        struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
+        if ((entry->mark & PDI_MARK_WANTED) == 0) {
+            continue;
+        }
+        uint32_t size = pdi_pack_size(node, conduit, entry, number);
+        if ((size_t)(limit - at) < size) {
+            break;
+        }
+        entry->mark = (uint8_t)((entry->mark & ~PDI_MARK_WANTED) | PDI_MARK_RESENT);
+        entry->sent_us = (uint32_t)(now / PDI_TIME_US);
+        conduit->wanted--;
+        node->stats.resent++;
+        node->stats.messages_out++;
+        at = pdi_pack_entry(node, conduit, entry, window->memory + entry->at, number, at, &header);
+    }
+    conduit->wanted_from = number;
+    if (number >= end) {
+        conduit->wanted = 0;
+    }
+    if (header == NULL) {
+        return 0;
+    }
+    if (conduit->wanted == 0) {
+        *header |= PYDDSI_S;
+        conduit->synch_point = now;
+    }
+    conduit->timed = 0; /* an answer could now belong to either */
+    return (size_t)(at - out);
+}
+
+/* The next fragment of a large sample of best effort. */
+static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room)
+{
+    struct pdi_entry *entry = &conduit->big;
+    uint8_t *header;
+    uint32_t whole = conduit->big_loan.size;
+    uint32_t done = whole - conduit->big_left;
+    if (done == 0) {
+        entry->first = conduit->best;
+    }
+    entry->size = conduit->big_left < conduit->big_piece ? conduit->big_left : conduit->big_piece;
+    if (pdi_pack_size(node, conduit, entry, conduit->best) > room) {
+        entry->size = 0;
+        conduit->big_left = 0; /* the driver's memory is smaller than it said */
+    }
+    const uint8_t *bytes = pdi_window_data(&node->scratch, &conduit->big_loan) + done;
+    uint8_t *end = entry->size != 0 ? pdi_pack_entry(node, conduit, entry, bytes, conduit->best, out, &header) : out;
+    conduit->big_left -= entry->size;
+    conduit->best += entry->size != 0;
+    if (conduit->big_left == 0) {
+        pdi_window_abandon(&node->scratch, &conduit->big_loan);
+    }
+    node->stats.messages_out++;
+    return (size_t)(end - out);
+}
+
+static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+{
+    if (!conduit->open) {
+        return 0;
+    }
+    if (conduit->wanted != 0) {
+        size_t size = again(node, conduit, out, room, now);
+        if (size != 0) {
+            return size;
+        }
+    }
+    if (conduit->synch != 0) {
+        int s = conduit->synch == 2;
+        conduit->synch = 0;
+        size_t size = write_synch(node, conduit, s, out, room, now);
+        if (size != 0) {
+            return size;
+        }
+    }
+    if (conduit->sealed_size != 0) {
+        size_t size = conduit->sealed_size;
+        memcpy(out, conduit->sealed, size <= room ? size : 0);
+        node->stats.messages_out += conduit->sealed_samples;
+        conduit->sealed_size = conduit->sealed_samples = 0;
+        went_to_all(node, conduit, now);
+        if (size <= room) {
+            return size;
+        }
+    }
+    if (conduit->big_left != 0) {
+        return big_piece(node, conduit, out, room);
+    }
+    if (conduit->draft_size != 0 && conduit->draft_at <= now) {
+        size_t size = conduit->draft_size;
+        memcpy(out, conduit->draft, size <= room ? size : 0);
+        node->stats.messages_out += conduit->draft_samples;
+        conduit->draft_size = conduit->draft_samples = 0;
+        went_to_all(node, conduit, now);
+        if (size <= room) {
+            return size;
+        }
+    }
+    if (conduit->sent != conduit->window.next && (conduit->flush || conduit->waiting >= room)) {
+        return new_messages(node, conduit, out, room, now);
+    }
+    return 0;
+}
+
+int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size, pyddsi_endpoint *to, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    size_t most = room_of(node, room);
+    size_t got = 0;
+    while (got == 0 && node->reply_head != node->reply_tail) {
+        const struct pdi_reply *reply = &node->replies[node->reply_tail++ % PDI_REPLIES_MAX];
+        *to = reply->to;
+        if (pdi_hello_write(node, reply, packet, most, &got) != PYDDSI_OK) {
+            got = 0;
+        }
+        node->stats.messages_out += got != 0;
+    }
+    uint32_t peer;
+    while (got == 0 && (peer = pdi_bitset_find(node->talk, node->peers_used, 0)) < node->peers_used) {
+        got = talk(node, peer, packet, most, to, now);
+        if (got == 0) {
+            pdi_bitset_clear(node->talk, peer);
+        }
+    }
+    uint32_t conduits = node->config.multicasts + node->peers_used;
+    uint32_t number;
+    while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
+        struct pdi_conduit *conduit = &node->out[number];
+        *to = conduit->to;
+        got = conduit_packet(node, conduit, packet, most, now);
+        if (got == 0) {
+            pdi_bitset_clear(node->work, number);
+        }
+    }
+    if (got == 0) {
+        return PYDDSI_AGAIN;
+    }
+    *size = got;
+    node->stats.packets_out++;
+    node->stats.bytes_out += got;
+    return PYDDSI_OK;
+}
+
+void pdi_node_flush(struct pdi_node *node, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    uint32_t conduits = node->config.multicasts + node->peers_used;
+    for (uint32_t number = 0; number < conduits; number++) {
+        struct pdi_conduit *conduit = &node->out[number];
+        if (conduit->open && (conduit->sent != conduit->window.next || conduit->draft_size != 0)) {
+            conduit->flush = 1;
+            conduit->draft_at = now;
+            pdi_bitset_set(node->work, number);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+/* shelf.c - samples kept by the sender: for those who pull, who have periods, or who come late.
+ *
+ *     put ─► shelf of the publisher ─┬─ PULL asks            ─► answer, end mark
+ *            (a list, newest last)   ├─ a period is open      ─► as if pulled without limit
+ *                                    └─ a late joiner          ─► what is there (transient), then it pushes
+ *
+ * A shelf holds at most shelf_max samples of one publisher. Who takes from it has a cursor, the serial of the next one
+ * it has not got; what is pushed out of the shelf before a cursor reached it is dropped for that one, with a line in the
+ * ledger. Nothing is lost for nobody: without a cursor behind it a sample may leave silently, it was not owed to anyone.
+ *
+ * Answers go over the unicast conduit of the peer that asked, as its room allows. The end of an answer is an SDATA whose
+ * sample id is 0.
+ */
+#include "node/state.h"
+
+/* Whether now lies in [origin + n * period, + duration); *next is when that changes. Times of the node count as its
+ * clock's. */
+bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now, pdi_time *next)
+{
+    uint64_t origin = origin_ms * PDI_TIME_MS;
+    uint64_t period = (period_ms != 0 ? period_ms : 1) * PDI_TIME_MS;
+    uint64_t duration = duration_ms * PDI_TIME_MS;
+    if (origin_ms > PDI_TIME_NEVER / PDI_TIME_MS || period_ms > PDI_TIME_NEVER / PDI_TIME_MS / 2) {
+        *next = PDI_TIME_NEVER;
+        return false;
+    }
+    if (now < origin) {
+        *next = origin;
+        return false;
+    }
+    uint64_t phase = (now - origin) % period;
+    if (duration_ms >= period_ms || phase < duration) {
+        *next = duration_ms >= period_ms ? PDI_TIME_NEVER : now - phase + duration;
+        return true;
+    }
+    *next = pdi_time_add(now - phase, period);
+    return false;
+}
+
+static bool has_period(const struct pdi_puller *puller)
+{
+    return puller->mode == PYDDSI_PERIODIC_PUSH || puller->mode == PYDDSI_PERIODIC_PULL;
+}
+
+static void free_first(struct pdi_node *node, struct pdi_publisher *publisher)
+{
+    uint32_t index = publisher->shelf_first;
+    struct pdi_shelved *shelved = &node->shelved[index];
+    pdi_pages_put(&node->shelf_pages, shelved->page, shelved->pages);
+    publisher->shelf_first = shelved->next;
+    publisher->shelf_last = publisher->shelf_first == PDI_NONE ? PDI_NONE : publisher->shelf_last;
+    publisher->shelf_count--;
+    shelved->next = node->shelved_free;
+    node->shelved_free = index;
+}
+
+/* The oldest goes; those who had not got it lose it. */
+static void evict(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now)
+{
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    uint64_t serial = node->shelved[publisher->shelf_first].serial;
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->publisher == index && puller->next <= serial) {
+            pdi_drop(node, PYDDSI_AT_SHELF, reason, publisher->space, publisher->id, 1, now);
+            puller->next = serial + 1;
+        }
+    }
+    free_first(node, publisher);
+}
+
+void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now)
+{
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    while (publisher->shelf_first != PDI_NONE) { /* at most shelf_max */
+        evict(node, publisher, reason, now);
+    }
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        node->pullers[i].used = node->pullers[i].used && node->pullers[i].publisher != index;
+    }
+}
+
+void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes, pdi_time now)
+{
+    uint32_t pages = (uint32_t)((bytes.size + PDI_SHELF_PAGE - 1) / PDI_SHELF_PAGE);
+    uint32_t max = publisher->shelf_max != 0 ? publisher->shelf_max : node->config.shelf_samples;
+    pages = pages == 0 ? 1 : pages;
+    while (publisher->shelf_count >= max && publisher->shelf_first != PDI_NONE) {
+        evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now);
+    }
+    uint32_t page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages) : PDI_PAGES_NONE;
+    while ((page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) && publisher->shelf_first != PDI_NONE) {
+        if (page != PDI_PAGES_NONE) {
+            pdi_pages_put(&node->shelf_pages, page, pages);
+        }
+        evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now); /* at most shelf_max rounds */
+        page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages) : PDI_PAGES_NONE;
+    }
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    uint64_t serial = publisher->shelf_next++;
+    if (page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) {
+        if (page != PDI_PAGES_NONE) {
+            pdi_pages_put(&node->shelf_pages, page, pages);
+        }
+        for (uint32_t i = 0; i < node->pullers_used; i++) {
+            if (node->pullers[i].used && node->pullers[i].publisher == index) {
+                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, publisher->space, publisher->id, 1, now);
+            }
+        }
+        return;
+    }
+    uint32_t free = node->shelved_free;
+    struct pdi_shelved *shelved = &node->shelved[free];
+    node->shelved_free = shelved->next;
+    *shelved = (struct pdi_shelved){
+        .serial = serial, .page = page, .pages = pages, .size = (uint32_t)bytes.size, .next = PDI_NONE};
+    if (bytes.size != 0) {
+        memcpy(node->shelf_memory + (size_t)page * PDI_SHELF_PAGE, bytes.data, bytes.size);
+    }
+    if (publisher->shelf_last != PDI_NONE) {
+        node->shelved[publisher->shelf_last].next = free;
+    } else {
+        publisher->shelf_first = free;
+    }
+    publisher->shelf_last = free;
+    publisher->shelf_count++;
+    pdi_timer_set(node, PDI_TIMER_SHELF, now);
+}
+
+/* ---- who takes ---- */
+
+static struct pdi_puller *puller_of(struct pdi_node *node, uint32_t publisher, uint32_t serial)
+{
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->publisher == publisher && puller->serial == serial) {
+            return puller;
+        }
+    }
+    return NULL;
+}
+
+static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher, const struct pdi_remote *remote, bool late,
+                       pdi_time now)
+{
+    uint32_t index = 0;
+    while (index < node->config.remotes_max && node->pullers[index].used) {
+        index++;
+    }
+    if (index == node->config.remotes_max) {
+        pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, publisher->space, publisher->id, 1, now);
+        return;
+    }
+    node->pullers_used = index >= node->pullers_used ? index + 1 : node->pullers_used;
+    uint64_t oldest = publisher->shelf_first != PDI_NONE ? node->shelved[publisher->shelf_first].serial : publisher->shelf_next;
+    bool history = publisher->durability != PYDDSI_VOLATILE;
+    node->pullers[index] = (struct pdi_puller){
+        .used = 1,
+        .wanting = late,
+        .left = late ? publisher->shelf_next - oldest : 0,
+        .mode = remote->mode,
+        .space = publisher->space,
+        .publisher = (uint32_t)(publisher - node->publishers),
+        .peer = remote->peer,
+        .serial = remote->serial,
+        .id = remote->id,
+        .next = history ? oldest : publisher->shelf_next,
+        .origin_ms = remote->origin_ms,
+        .period_ms = remote->period_ms,
+        .duration_ms = remote->duration_ms,
+        .predicate = remote->predicate,
+    };
+    pdi_timer_set(node, PDI_TIMER_SHELF, now);
+}
+
+/* After a change of the links: cursors for those who came, none for those who left. */
+void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
+{
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        puller->stale = puller->used && puller->publisher == index;
+    }
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+         link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
+        const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
+        bool late = remote->mode == PYDDSI_PUSH && publisher->durability != PYDDSI_VOLATILE;
+        if (remote->mode == PYDDSI_PUSH && !late) {
+            continue;
+        }
+        struct pdi_puller *puller = puller_of(node, index, remote->serial);
+        if (puller != NULL) {
+            puller->stale = 0;
+        } else {
+            add_puller(node, publisher, remote, late, now);
+        }
+    }
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->stale) {
+            uint64_t lost = puller->mode == PYDDSI_PUSH_PULL ? 0 : publisher->shelf_next - puller->next;
+            if (lost != 0 && puller->mode != PYDDSI_PUSH) {
+                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space, publisher->id, lost, now);
+            }
+            puller->used = puller->stale = 0;
+        }
+    }
+}
+
+/* ---- answering ---- */
+
+void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now)
+{
+    bool limited = (message->flags & PYDDSI_N) != 0;
+    bool only_close = (message->flags & PYDDSI_F) != 0 && !limited;
+    bool found = false;
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->peer == peer && puller->id == message->rid && puller->space == message->space &&
+            puller->mode != PYDDSI_PUSH && puller->mode != PYDDSI_PERIODIC_PUSH) {
+            found = true;
+            puller->wanting = !only_close;
+            puller->ends = 1;
+            puller->left = limited ? message->limit : UINT64_MAX;
+        }
+    }
+    if (!found) {
+        struct pdi_entry end = {.kind = PYDDSI_SDATA,
+                                .flags = PYDDSI_R | PYDDSI_A,
+                                .id = message->rid,
+                                .space = (uint8_t)message->space};
+        if (pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now) != PYDDSI_OK) {
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, end.space, end.id, 1, now);
+        }
+    }
+    pdi_timer_set(node, PDI_TIMER_SHELF, now);
+}
+
+static const struct pdi_shelved *shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                                              uint64_t serial)
+{
+    for (uint32_t at = publisher->shelf_first; at != PDI_NONE; at = node->shelved[at].next) { /* at most shelf_max */
+        if (node->shelved[at].serial >= serial) {
+            return &node->shelved[at];
+        }
+    }
+    return NULL;
+}
+
+/* Sends what this one may have now. False: the window is full. */
+static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now)
+{
+    const struct pdi_publisher *publisher = &node->publishers[puller->publisher];
+    struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
+    bool selected = (puller->id & 1) != 0;
+    const struct pdi_shelved *shelved;
+    while (conduit->open && puller->left != 0 && (shelved = shelved_from(node, publisher, puller->next)) != NULL) {
+        pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE, shelved->size};
+        struct pdi_entry model = {.kind = PYDDSI_SDATA,
+                                  .flags = (uint8_t)(PYDDSI_R | (selected ? PYDDSI_A : 0)),
+                                  .id = selected ? puller->id : publisher->id,
+                                  .data_id = selected ? publisher->id : 0,
+                                  .space = publisher->space};
+        bool fits = puller->predicate == NULL || pdi_predicate_holds(puller->predicate, publisher->id, payload);
+        int status = fits ? pdi_publish_entry(node, conduit, &model, payload, now) : PYDDSI_OK;
+        if (status == PYDDSI_AGAIN) {
+            return false;
+        }
+        if (status != PYDDSI_OK) {
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
+        }
+        puller->next = shelved->serial + 1;
+        puller->left -= fits;
+    }
+    if (puller->ends && conduit->open) {
+        struct pdi_entry end = {.kind = PYDDSI_SDATA,
+                                .flags = PYDDSI_R | PYDDSI_A,
+                                .id = puller->id,
+                                .space = puller->space};
+        if (pdi_publish_entry(node, conduit, &end, (pyddsi_bytes){0}, now) == PYDDSI_AGAIN) {
+            return false;
+        }
+    }
+    puller->ends = 0;
+    puller->wanting = 0;
+    return true;
+}
+
+void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
+{
+    pdi_time due = PDI_TIME_NEVER;
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        pdi_time next = PDI_TIME_NEVER;
+        if (!puller->used) {
+            continue;
+        }
+        bool open = !has_period(puller) ||
+                    pdi_shelf_open(puller->origin_ms, puller->period_ms, puller->duration_ms, now, &next);
+        if (puller->mode == PYDDSI_PERIODIC_PUSH && open) {
+            puller->wanting = 1;
+            puller->left = UINT64_MAX;
+        }
+        if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
+            puller->left = 0; /* asked outside its time: nothing is consumed, and the answer ends at once */
+            (void)serve(node, puller, now);
+        } else if (puller->wanting && open) {
+            (void)serve(node, puller, now); /* if the window is full, its next ACK kicks us */
+        }
+        if (puller->mode == PYDDSI_PERIODIC_PUSH && next < due) {
+            due = next;
+        }
+    }
+    pdi_timer_set(node, PDI_TIMER_SHELF, due);
+}
+
+/* ---- the asking side ---- */
+
+int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now)
+{
+    const struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
+    uint8_t body[2 * PDI_VLE_MAX];
+    struct pdi_writer writer = {body, body + sizeof body};
+    node->now = now > node->now ? now : node->now;
+    if (reader == NULL || reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PERIODIC_PUSH) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    struct pdi_entry model = {.kind = PYDDSI_PULL, .flags = max != 0 ? PYDDSI_N : 0, .space = reader->space};
+    (void)pdi_vle_put(&writer, reader->id);
+    if (max != 0) {
+        (void)pdi_vle_put(&writer, max);
+    }
+    pyddsi_bytes bytes = {body, (size_t)(writer.at - body)};
+    uint32_t asked = 0;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
+        if (!pdi_session_established(node, peer) || (node->peers[peer].features & PYDDSI_CAN_PULL) == 0) {
+            continue;
+        }
+        if (pdi_publish_entry(node, conduit, &model, bytes, now) == PYDDSI_OK) {
+            asked++;
+        }
+    }
+    return asked != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+}

@@ -1,0 +1,534 @@
+/* state.h - everything a node remembers, grouped by who may touch it.
+ *
+ * Only the files of this room include it. One struct per noun:
+ *
+ *     node ─┬─ out[]          conduits we send on: the multicast ones, then one unicast conduit per peer slot
+ *           ├─ peers[]        one slot per peer: its word, where it is, what it can do
+ *           ├─ orders[]       what came from each peer on each of its conduits
+ *           ├─ publishers[]   with the plan: who is to get the next sample, and by which way
+ *           ├─ readers[]      local subscribers with their rings
+ *           └─ registry       what is declared
+ *
+ * A conduit's number in out[] is i for multicast conduit i and multicasts + p for the unicast conduit to peer p. On the wire
+ * the multicast conduits have the ids 0 .. multicasts - 1 and every unicast conduit has the id `multicasts`.
+ *
+ * Threads. The node is driven by one thread at a time now (the simulator), and its parts are cut as the host's threads
+ * will need them: `window.word`, `peer.word` and the heads and tails of the rings are the only words that two of
+ * them change; chores go from receive to housekeeping through a ring.
+ *
+ *     part           receive                        housekeeping                     application
+ *     out[]          member.acked, base, wanted     synch, members come and go       next, sent, draft
+ *     peers[]        renew, end, accept             everything else                  reads
+ *     orders[]       all                            fresh ones for a new session     -
+ *     readers[]      push                           -                                take
+ */
+#ifndef PDI_NODE_STATE_H
+#define PDI_NODE_STATE_H
+
+#include "base/bitset.h"
+#include "base/bytes.h"
+#include "base/carve.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/pages.h"
+#include "base/rand.h"
+#include "base/seq.h"
+#include "flow/ledger.h"
+#include "node/node.h"
+#include "proto/endpoint.h"
+#include "proto/order.h"
+#include "proto/peer.h"
+#include "proto/pool.h"
+#include "proto/registry.h"
+#include "proto/rtt.h"
+#include "proto/series.h"
+#include "proto/window.h"
+#include "wire/decode.h"
+#include "wire/name.h"
+
+#define PDI_NONE             UINT32_MAX
+#define PDI_PAGE             1024U /* the unit in which peers' windows are handed out */
+#define PDI_SHELF_PAGE        64U
+#define PDI_CHORES_MAX       256U
+#define PDI_REPLIES_MAX      256U
+#define PDI_DRAFTS           8U /* packets of best effort that may wait for output, per node */
+#define PDI_LOANS_MAX        64U
+#define PDI_ROUTE_CACHE      256U /* a power of two */
+#define PDI_ROUTE_READERS    32U  /* local subscribers of one resource that the cache holds; more are looked up each time */
+#define PDI_OVERRIDES_MAX    16U
+#define PDI_LOCATOR_MAX      64U
+#define PDI_BARRIERS_MAX     64U
+#define PDI_MOVES_MAX        64U
+#define PDI_MOVE_BYTES       40U /* the most that a MIGRATE with its markers takes */
+#define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
+#define PDI_PING_MS          500U
+
+/* ---- what a conduit remembers of one of its members ---- */
+struct pdi_member {
+    uint64_t acked;    /* everything before this count is acknowledged */
+    pdi_time progress; /* when that last moved, or when there was nothing to acknowledge */
+    uint8_t joined;    /* counted in the window */
+    uint8_t detached;  /* too slow: a member that the window does not wait for */
+};
+
+enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4 };
+
+/* ---- a conduit we send on ---- */
+struct pdi_conduit {
+    struct pdi_window window;
+    pyddsi_endpoint to;
+    uint32_t number;  /* its place in out[] */
+    uint32_t peer;    /* of a unicast conduit, else PDI_NONE */
+    uint16_t id;      /* on the wire */
+    uint8_t open;
+    uint8_t draining; /* was full, and stays closed until there is some room (hysteresis; harmless if wrong) */
+    uint8_t flush;    /* what waits may go now */
+    uint8_t synch;    /* a SYNCH is to go: 1 without, 2 with S */
+    uint32_t features;/* what every receiver of its packets can */
+    uint32_t members; /* that hold the window */
+
+    uint64_t sent;         /* numbers before this one have been sent once */
+    uint32_t waiting;      /* bytes of packet that the unsent ones need */
+    uint64_t best;         /* the next number of best effort */
+    pdi_time flush_at;     /* when what waits must go */
+    pdi_time synch_point;  /* the last S or SYNCH, or the first message in an empty window */
+    pdi_time synch_wait;   /* how long until the next SYNCH */
+    uint32_t unsynched;    /* messages sent since the last S */
+    uint32_t wanted;       /* entries marked as wanted again, */
+    uint64_t wanted_from;  /* none before this */
+    uint64_t timed;        /* the number whose S is being timed, plus one; 0: none */
+    pdi_time timed_at;
+
+    uint8_t *draft;        /* a packet of best effort being filled, */
+    uint8_t *sealed;       /* and one that is full and may go */
+    uint32_t sealed_size, sealed_samples;
+    uint32_t draft_size;
+    uint32_t draft_samples;
+    pdi_time draft_at;     /* it must go then */
+    struct pdi_entry big;  /* a large sample of best effort, leaving in fragments */
+    struct pdi_loan big_loan;
+    uint32_t big_piece, big_left;
+
+    uint32_t block, block_pages; /* of a unicast conduit: its memory */
+};
+
+/* ---- a peer ---- */
+struct pdi_node_peer {
+    struct pdi_peer_word word;
+    pyddsi_endpoint endpoint;
+    uint8_t id[PYDDSI_ID_MAX];
+    uint8_t id_size;  /* 0 while only a HELLO was heard */
+    uint8_t known;    /* a session has been announced to the application */
+    uint8_t reconnects; /* ... and it is to be told as a reconnect */
+    uint32_t features;
+    uint64_t incarnation;
+    uint64_t session;   /* what it calls this session; 0: not told */
+    uint64_t mine;      /* what we call it */
+    uint64_t commit_mode;
+    uint32_t lease_ms;  /* how long it may be silent */
+    uint32_t reason;    /* why it ended */
+    uint16_t farewell;  /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
+    uint8_t groups;     /* bit i: it has joined the group of our multicast conduit i */
+    uint64_t acks;      /* bit k: an ACKNACK for its conduit k is to go */
+    uint64_t answers;   /* bit k: ... whether or not anything is missing */
+    uint64_t synchs;    /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
+    pdi_time open_at;   /* opening: when the next OPEN goes */
+    struct pdi_rtt rtt;
+    uint16_t ping;      /* the hash of the last PING; 0: none is under way */
+    pdi_time ping_at;
+    pdi_time ping_next;
+    pdi_time heard;     /* for statistics */
+    pdi_time since;     /* established */
+    uint32_t slots;     /* packets that it keeps from being reused, waiting for earlier ones */
+};
+
+/* ---- a publisher ---- */
+struct pdi_publisher {
+    uint32_t registry;  /* its handle there */
+    uint16_t generation;
+    uint8_t used;
+    uint8_t space;
+    uint8_t reliable;
+    uint8_t durability;
+    uint8_t way;
+    uint8_t conduit;    /* the multicast conduit it may use */
+    uint64_t id;        /* as on the wire */
+
+    /* the plan */
+    uint32_t link_changes;
+    uint32_t member_changes;
+    uint8_t planned;
+    uint8_t filters;      /* some link has a predicate */
+    uint8_t multicast;    /* one copy goes to its multicast conduit */
+    uint8_t keeps;        /* somebody pulls, or has periods, or may come late */
+    uint32_t singles;     /* how many peers get a copy each */
+    uint32_t only;        /* the one of them, if there is one */
+    uint64_t via;         /* flag A: the selection for which all of them get it */
+    uint64_t *pushed;       /* bits of the peers that want samples pushed, */
+    uint64_t *singles_bits; /* and of those that get a copy of their own */
+    uint32_t move_from;     /* the conduit that the next sample moves away from, plus one; 0: none */
+    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
+
+    /* a large sample going out piece by piece */
+    uint8_t streaming;
+    uint64_t total, done;
+
+    /* the shelf */
+    uint32_t shelf_max;
+    uint32_t shelf_first, shelf_last, shelf_count;
+    uint64_t shelf_next;  /* the serial of the next sample laid there */
+};
+
+/* ---- a local subscriber ---- */
+struct pdi_subscriber {
+    uint32_t registry;
+    uint16_t generation;
+    uint8_t used;
+    uint8_t space;
+    uint8_t mode;
+    uint8_t on_full;
+    uint8_t reliability;
+    uint32_t depth;
+    uint64_t id;
+    uint32_t ring, ring_size;      /* first record and number of records in node->records; a power of two */
+    struct pdi_atomic64 head, tail;
+    uint32_t guards;
+    uint32_t guard_publisher[PYDDSI_GUARD_MAX];
+    uint32_t guard_bytes[PYDDSI_GUARD_MAX];
+    uint64_t origin_ms, period_ms, duration_ms;
+};
+
+/* Declarations that are neither: resources, selections, bindings. */
+struct pdi_thing {
+    uint32_t registry;
+    uint16_t generation;
+    uint8_t used;
+};
+
+/* ---- from receive to housekeeping ---- */
+enum pdi_chore_kind { PDI_CHORE_HELLO, PDI_CHORE_OPEN, PDI_CHORE_ACCEPT, PDI_CHORE_MOVE };
+
+struct pdi_chore {
+    uint8_t kind;
+    uint8_t id_size;
+    uint8_t id[PYDDSI_ID_MAX];
+    uint8_t groups;
+    uint16_t refuse; /* reason + 1, or 0 */
+    uint32_t features;
+    uint64_t lease;
+    uint64_t incarnation;
+    uint64_t session;
+    uint64_t commit_mode;
+    pyddsi_endpoint from;
+};
+
+/* ---- a small packet to somebody, not kept for repetition ---- */
+enum pdi_reply_kind { PDI_REPLY_SCOUT, PDI_REPLY_HELLO, PDI_REPLY_OPEN, PDI_REPLY_ACCEPT, PDI_REPLY_CLOSE, PDI_REPLY_PONG,
+                      PDI_REPLY_PING, PDI_REPLY_KEEPALIVE };
+
+struct pdi_reply {
+    uint8_t kind;
+    uint8_t reason;
+    uint16_t hash;
+    uint32_t peer; /* ACCEPT, OPEN: whose */
+    pyddsi_endpoint to;
+};
+
+/* ---- who wants a resource, remembered ---- */
+struct pdi_route {
+    uint64_t id, via;
+    uint64_t changes; /* of the registry when it was looked up */
+    uint8_t space;
+    uint8_t valid;
+    uint16_t count;   /* more than PDI_ROUTE_READERS: not remembered */
+    uint16_t reader[PDI_ROUTE_READERS];
+};
+
+struct pdi_open_loan {
+    uint8_t used;
+    uint16_t generation;
+    uint32_t publisher; /* handle */
+    uint32_t conduit;
+    uint32_t size;
+    struct pdi_loan loan;
+};
+
+/* A resource that moves to another conduit: what comes there waits for what was sent here. */
+struct pdi_barrier {
+    uint8_t used;
+    uint8_t space;
+    uint8_t whole; /* everything of the conduit moves */
+    uint32_t peer;
+    uint16_t on, left;
+    uint64_t id;
+    int64_t last_reliable;
+};
+
+/* The same at the sender: the MIGRATE that goes before message `number` of conduit `on`, every time it goes out. */
+struct pdi_move {
+    uint8_t used;
+    uint16_t left;   /* the conduit left behind, as on the wire */
+    uint32_t on;     /* in out[] */
+    uint64_t number;
+    uint64_t id;
+    uint64_t last_reliable, last_best;
+};
+
+struct pdi_override {
+    uint8_t id[PYDDSI_ID_MAX];
+    uint8_t id_size;
+    uint32_t bytes, samples;
+};
+
+/* ---- the shelf: samples kept for those who pull, have periods or come late ---- */
+struct pdi_shelved {
+    uint64_t serial;
+    uint32_t page, pages;
+    uint32_t size;
+    uint32_t next; /* the next later one of the same publisher */
+};
+
+/* One remote subscription that takes from a shelf. */
+struct pdi_puller {
+    uint8_t used;
+    uint8_t wanting;    /* an answer is going on */
+    uint8_t unlimited;
+    uint8_t ends;       /* an end mark is owed */
+    uint8_t stale;      /* for a moment: not found among the links any more */
+    uint8_t mode;
+    uint8_t space;
+    uint32_t publisher; /* index */
+    uint32_t peer;
+    uint32_t serial;    /* of the remote subscription */
+    uint64_t id;        /* of the subscription */
+    uint64_t next;      /* the first serial it has not got */
+    uint64_t left;      /* how many more it asked for */
+    uint64_t origin_ms, period_ms, duration_ms;
+    const struct pdi_predicate *predicate;
+};
+
+struct pdi_node {
+    pyddsi_config config;
+    struct pdi_seq seq;
+    pyddsi_reading reading;
+    uint64_t hash_seed[2];
+    pdi_time now;
+    uint8_t closing;
+    uint8_t unicast_id;
+    uint64_t sessions; /* counts our names for sessions */
+
+    pyddsi_stats stats;
+    struct pdi_ledger ledger;
+
+    /* peers */
+    struct pdi_node_peer *peers;
+    struct pdi_map endpoints; /* key of the endpoint → peer */
+    uint32_t peers_used;      /* slots at and above were never used */
+    uint32_t established;     /* how many are */
+    uint32_t opening;
+    uint32_t member_changes;  /* counts sessions that came or went */
+    uint64_t *ended;          /* bit: this peer is EXPIRED and waits for housekeeping */
+
+    /* sending */
+    struct pdi_conduit *out;
+    uint32_t conduits;        /* multicasts + peers_max */
+    struct pdi_member *members; /* [conduit 0 .. multicasts - 1][peer], then [peer] for the unicast ones */
+    uint64_t *work;           /* bit: this conduit has something to send now */
+    uint64_t *talk;           /* bit: this peer has acks or synchs to be sent */
+    uint8_t *window_memory;
+    struct pdi_pages window_pages;
+    uint32_t drafts_used;
+    pdi_time told_all;        /* when a packet last went to all */
+    pdi_time told_some;
+
+    struct pdi_reply replies[PDI_REPLIES_MAX];
+    uint32_t reply_head, reply_tail;
+    struct pdi_chore chores[PDI_CHORES_MAX];
+    uint32_t chore_head, chore_tail;
+
+    /* receiving */
+    struct pdi_order *orders; /* [peer][conduit] */
+    struct pdi_kept *kept;
+    uint64_t *held;           /* bit: this order waits for a reader, a guard or another conduit */
+    uint8_t kick;             /* something has changed for which held ones may wait */
+    struct pdi_pool pool;
+    uint32_t slot;            /* the one offered; PDI_POOL_NONE: the spare */
+    uint8_t *spare;
+    struct pdi_assembler assembler;
+    uint32_t *series_holds;   /* readers that look at each complete series */
+    uint64_t *series_via;
+    struct pdi_route *routes;
+    struct pdi_barrier barriers[PDI_BARRIERS_MAX];
+    uint32_t barriers_used;
+
+    /* here */
+    struct pdi_registry *registry;
+    struct pdi_publisher *publishers;
+    struct pdi_subscriber *readers;
+    struct pdi_thing *things;
+    uint32_t things_max;
+    struct pdi_map handles;   /* handle of the registry → handle of ours */
+    pyddsi_received *records;
+    struct pdi_pages record_pages;
+    struct pdi_move moves[PDI_MOVES_MAX];
+    struct pdi_window scratch;  /* loans that are copied, large best effort: it sends nothing */
+    struct pdi_open_loan loans[PDI_LOANS_MAX];
+    struct pdi_override overrides[PDI_OVERRIDES_MAX];
+
+    uint8_t *shelf_memory;
+    struct pdi_pages shelf_pages;
+    struct pdi_shelved *shelved;
+    uint32_t shelved_free;
+    struct pdi_puller *pullers;
+    uint32_t pullers_used;
+
+    pyddsi_event *events;
+    uint32_t event_head, event_tail;
+
+    struct pdi_heap timers;
+    pdi_time next_scout;
+};
+
+/* Items of the timers. */
+enum { PDI_TIMER_SCOUT = 0, PDI_TIMER_KEEPALIVE = 1, PDI_TIMER_SHELF = 2, PDI_TIMER_FIXED = 3 };
+
+static inline uint32_t pdi_timer_peer(uint32_t peer)
+{
+    return PDI_TIMER_FIXED + peer;
+}
+
+static inline uint32_t pdi_timer_conduit(const struct pdi_node *node, uint32_t conduit)
+{
+    return PDI_TIMER_FIXED + node->config.peers_max + conduit;
+}
+
+static inline uint32_t pdi_timer_order(const struct pdi_node *node, uint32_t order)
+{
+    return PDI_TIMER_FIXED + node->config.peers_max + node->conduits + order;
+}
+
+static inline void pdi_timer_set(struct pdi_node *node, uint32_t item, pdi_time at)
+{
+    (void)pdi_heap_put(&node->timers, item, at); /* there is room for every item */
+}
+
+static inline uint32_t pdi_node_ms(pdi_time now)
+{
+    return (uint32_t)(now / PDI_TIME_MS);
+}
+
+static inline struct pdi_order *pdi_node_order(const struct pdi_node *node, uint32_t peer, uint32_t conduit)
+{
+    return &node->orders[peer * node->config.conduits_in + conduit];
+}
+
+static inline struct pdi_member *pdi_node_member(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                                                 uint32_t peer)
+{
+    uint32_t row = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
+    return &node->members[row * node->config.peers_max + peer];
+}
+
+static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, uint32_t peer)
+{
+    return &node->out[node->config.multicasts + peer];
+}
+
+/* memory.c */
+uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples);
+
+/* session.c: sessions and their timers */
+void pdi_session_tick(struct pdi_node *node, pdi_time now);
+void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
+void pdi_session_scout(struct pdi_node *node, pdi_time now);
+void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
+uint32_t pdi_session_find(const struct pdi_node *node, const pyddsi_endpoint *endpoint);
+void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell, pdi_time now);
+bool pdi_session_established(const struct pdi_node *node, uint32_t peer);
+
+/* hello.c: the messages of sessions, to and from bytes */
+int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room, size_t *size);
+void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const pyddsi_endpoint *from, uint32_t peer,
+                     pdi_time now);
+void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
+
+/* receive.c, order in: what comes on conduits */
+void pdi_receive_retry(struct pdi_node *node, pdi_time now);
+void pdi_receive_order_timer(struct pdi_node *node, uint32_t order, pdi_time now);
+void pdi_receive_fresh(struct pdi_node *node, uint32_t peer);
+void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now);
+size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer, uint8_t *out, size_t room,
+                             pdi_time now);
+
+/* What a message came as. `slot` may also name a series (deliver.c). */
+struct pdi_arrival {
+    uint32_t peer;
+    uint32_t conduit;
+    uint32_t slot;   /* PDI_POOL_NONE: its bytes are gone when the call returns */
+    uint8_t reliable;
+    int64_t number;
+};
+
+/* deliver.c: to the readers. OK; AGAIN: it must wait, and nothing has happened. */
+int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now);
+void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason, pdi_time now);
+
+/* reliable.c: windows, acknowledgements, repetition */
+void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now);
+void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, pdi_time now);
+void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, enum pyddsi_reason reason,
+                        pdi_time now);
+void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
+int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers);
+int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers,
+                         struct pdi_loan *loan);
+uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_loan *loan, uint32_t size,
+                             uint32_t piece, const struct pdi_entry *model, pdi_time now);
+
+/* plan.c: who gets a publisher's samples */
+void pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
+void pdi_plan_features(struct pdi_node *node);
+bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload,
+                     uint64_t *wanting);
+
+/* publish.c */
+int pdi_publish_room(struct pdi_node *node, uint32_t publisher, size_t size);
+int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes bytes,
+                      pdi_time now);
+uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size);
+int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples, size_t count, pdi_time now);
+
+/* pack.c: entries to packets */
+uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
+                       uint64_t number);
+uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
+                        const uint8_t *bytes, uint64_t number, uint8_t *at, uint8_t **header);
+uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id);
+
+/* declare.c */
+void pdi_declare_tick(struct pdi_node *node, pdi_time now);
+void pdi_declare_changes(struct pdi_node *node, pdi_time now);
+
+/* declare.c: handles of ours: kind (2 bits) | generation (14) | index (16) */
+struct pdi_publisher *pdi_publisher_get(const struct pdi_node *node, uint32_t handle);
+struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t handle);
+
+/* shelf.c */
+void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes, pdi_time now);
+void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
+void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now);
+void pdi_shelf_tick(struct pdi_node *node, pdi_time now);
+void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now);
+bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now, pdi_time *next);
+
+/* event.c */
+pyddsi_event *pdi_event_push(struct pdi_node *node, enum pyddsi_event_kind kind, pdi_time now);
+void pdi_event_peer(const struct pdi_node *node, pyddsi_event *event, uint32_t peer);
+
+static inline void pdi_drop(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason, uint8_t space,
+                            uint64_t id, uint64_t count, pdi_time now)
+{
+    pdi_ledger_add(&node->ledger, place, reason, space, id, count, now);
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* order.c - the receiver's side of one conduit: what is not the usual message. */
+#include "proto/order.h"
+
+#include <stdbool.h>
+
+static struct pdi_kept *entry(const struct pdi_order *order, int64_t number)
+{
+    return &order->kept[(uint64_t)number & (order->capacity - UINT64_C(1))];
+}
+
+static bool is_kept(const struct pdi_order *order, int64_t number)
+{
+    return entry(order, number)->slot != PDI_ORDER_EMPTY;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Clean entries from expected up to `stop`, or to the first kept number before it, which is the
+ * answer. At most `capacity` steps: the entries from `marked` on are clean. */
+static int64_t wipe(struct pdi_order *order, int64_t stop)
+{
+    int64_t last = earlier(stop, order->marked);
+    for (int64_t number = order->expected; number < last; number++) {
+        if (is_kept(order, number)) {
+            return number;
+        }
+        entry(order, number)->asked = 0;
+    }
+    return stop;
+}
+
+/* Expects `base`, and knows of `count` numbers from there on. */
+static void begin(struct pdi_order *order, int64_t base, uint64_t count)
+{
+    PDI_CHECK(order->count == 0);
+    wipe(order, order->marked);
+    order->synched = 1;
+    order->behind = 0;
+    order->expected = base;
+    order->end = base + (int64_t)count;
+    order->base = base;
+    order->marked = base;
+}
+
+int pdi_order_init(struct pdi_order *order, const struct pdi_seq *seq, struct pdi_kept *kept,
+                   uint32_t capacity)
+{
+    if (capacity < PDI_ORDER_CAPACITY_MIN || capacity > PDI_ORDER_CAPACITY_MAX ||
+        (capacity & (capacity - 1)) != 0 || capacity > seq->half) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    *order = (struct pdi_order){.seq = seq, .kept = kept, .capacity = capacity};
+    for (uint32_t i = 0; i < capacity; i++) {
+        kept[i] = (struct pdi_kept){.slot = PDI_ORDER_EMPTY};
+    }
+    return PYDDSI_OK;
+}
+
+void pdi_order_start(struct pdi_order *order)
+{
+    begin(order, 0, 0);
+}
+
+enum pdi_order_verdict pdi_order_input_other(struct pdi_order *order, uint64_t sn, int64_t *number)
+{
+    if (!order->synched) {
+        return PDI_ORDER_UNSYNCHED;
+    }
+    int64_t at = pdi_seq_unwrap(order->seq, order->expected, sn);
+    *number = at;
+    if (at < order->expected) {
+        return PDI_ORDER_REPEAT;
+    }
+    order->behind = 0;
+    if (order->end <= at) {
+        order->end = at + 1;
+    }
+    if (at - order->expected >= order->capacity) {
+        return PDI_ORDER_FAR;
+    }
+    if (is_kept(order, at)) {
+        return PDI_ORDER_REPEAT;
+    }
+    return at == order->expected ? PDI_ORDER_NEXT : PDI_ORDER_EARLY;
+}
+
+void pdi_order_keep(struct pdi_order *order, int64_t number, const struct pdi_kept *kept)
+{
+    struct pdi_kept *into = entry(order, number);
+    PDI_CHECK(number >= order->expected && number < order->end);
+    PDI_CHECK(number - order->expected < order->capacity);
+    PDI_CHECK(into->slot == PDI_ORDER_EMPTY && kept->slot != PDI_ORDER_EMPTY);
+    *into = *kept;
+    order->count++;
+    if (order->marked <= number) {
+        order->marked = number + 1;
+    }
+}
+
+void pdi_order_advance_marked(struct pdi_order *order)
+{
+    struct pdi_kept *kept = entry(order, order->expected);
+    order->count -= kept->slot != PDI_ORDER_EMPTY;
+    kept->slot = PDI_ORDER_EMPTY;
+    kept->asked = 0;
+}
+
+/* Whether a SYNCH from behind is the one too many. Once it is, it stays so until the next thing
+ * that is not from behind. */
+static bool is_believed(struct pdi_order *order)
+{
+    if (order->behind_at != order->expected) {
+        order->behind_at = order->expected;
+        order->behind = 0;
+    }
+    if (order->behind < PDI_ORDER_BEHIND_MAX) {
+        order->behind++;
+    }
+    return order->behind == PDI_ORDER_BEHIND_MAX;
+}
+
+int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count)
+{
+    if (count >= order->seq->half) {
+        return PYDDSI_BAD_INPUT;
+    }
+    int64_t next = pdi_seq_unwrap(order->seq, order->expected, sn);
+    bool anew = !order->synched || next > PDI_ORDER_COUNT_MAX;
+    if (!anew && next < order->expected) {
+        if (!is_believed(order)) {
+            return PYDDSI_OK;
+        }
+        anew = true;
+    }
+    if (anew) {
+        if (order->count > 0) {
+            return PYDDSI_AGAIN;
+        }
+        if (order->synched) {
+            order->best_seen = 0; /* its best effort numbers began anew as well */
+        }
+        begin(order, (int64_t)pdi_seq_add(order->seq, sn, -count), count);
+        return PYDDSI_OK;
+    }
+    order->behind = 0;
+    if (order->end < next) {
+        order->end = next;
+    }
+    if (order->base < next - (int64_t)count) {
+        order->base = next - (int64_t)count;
+    }
+    return PYDDSI_OK;
+}
+
+int pdi_order_skip(struct pdi_order *order, struct pdi_gap *gap)
+{
+    if (order->expected >= order->base || order->held) {
+        return PYDDSI_END;
+    }
+    int64_t first = order->expected;
+    int64_t stop = wipe(order, order->base);
+    if (stop == first) {
+        return PYDDSI_END;
+    }
+    order->expected = stop;
+    *gap = (struct pdi_gap){.first = first, .last = stop - 1, .lost = (uint64_t)(stop - first)};
+    return PYDDSI_OK;
+}
+
+int pdi_order_clear(struct pdi_order *order, struct pdi_kept *kept)
+{
+    if (order->count == 0) {
+        return PYDDSI_END;
+    }
+    /* From the top, so that `marked` remembers how far it got and all calls together look at no
+     * entry twice. That a missing one was asked for is forgotten; it does no harm. */
+    struct pdi_kept *last;
+    do {
+        order->marked--;
+        last = entry(order, order->marked);
+        last->asked = 0;
+    } while (last->slot == PDI_ORDER_EMPTY);
+    *kept = *last;
+    last->slot = PDI_ORDER_EMPTY;
+    order->count--;
+    return PYDDSI_OK;
+}
+
+/* Whether a missing number may be asked for. */
+static bool is_askable(const struct pdi_kept *kept, pdi_time now, pdi_time wait)
+{
+    return kept->asked == 0 || pdi_time_add(kept->asked, wait) <= now;
+}
+
+int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t *sn,
+                  uint64_t *mask)
+{
+    *sn = pdi_seq_wrap(order->seq, order->expected);
+    *mask = 0;
+    if (pdi_order_due(order, wait) > now) {
+        return 0;
+    }
+    int64_t expected = order->expected;
+    int64_t reach = PDI_ORDER_MASK_BITS + 1;
+    if (order->capacity < reach) {
+        reach = order->capacity; /* what lies farther could not be kept, when it comes */
+    }
+    int64_t last = earlier(order->end, expected + reach);
+    for (int64_t number = expected; number < last; number++) {
+        struct pdi_kept *kept = entry(order, number);
+        if (kept->slot != PDI_ORDER_EMPTY || !is_askable(kept, now, wait)) {
+            continue;
+        }
+        kept->asked = now > 0 ? now : 1;
+        if (number > expected) {
+            *mask |= UINT64_C(1) << (number - expected - 1);
+        }
+        if (order->marked <= number) {
+            order->marked = number + 1;
+        }
+    }
+    return 1;
+}
+
+pdi_time pdi_order_due(const struct pdi_order *order, pdi_time wait)
+{
+    int64_t expected = order->expected;
+    if (!order->synched || order->held || expected >= order->end || expected < order->base ||
+        is_kept(order, expected)) {
+        return PDI_TIME_NEVER;
+    }
+    pdi_time asked = entry(order, expected)->asked;
+    return asked == 0 ? 0 : pdi_time_add(asked, wait);
+}

@@ -1,0 +1,203 @@
+/* scenario_links.c - scenarios about links that fail, and about the forms in which samples travel. */
+#include "sim/scenario.h"
+
+#define MS PDI_TIME_MS
+
+static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
+{
+    return pdi_play_between(&play->rand, least, most);
+}
+
+static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
+{
+    return pdi_rand_chance(&play->rand, one, of);
+}
+
+/* Samples of many sizes at any pace, by any way. */
+static struct pdi_writer *any_writer(struct pdi_play *play, int node, uint64_t id)
+{
+    struct pdi_writer *writer = pdi_scenario_writer(play, node, id);
+    writer->interval = between(play, 1, 20) * MS;
+    writer->size_max = (uint32_t)between(play, PDI_AUDIT_STUB, chance(play, 1, 3) ? 400 : 60);
+    writer->many_max = chance(play, 1, 3) ? (uint32_t)between(play, 1, 8) : 1;
+    writer->loan_ppm = chance(play, 1, 3) ? 300000 : 0;
+    if (writer->many_max > 1) {
+        writer->size_max = PDI_AUDIT_STUB + 20; /* a batch fits every window */
+    }
+    if (chance(play, 1, 3)) {
+        writer->options.way = PYDDSI_WAY_EACH;
+    } else {
+        writer->options.conduit = (uint8_t)between(play, 0, play->config.multicasts - 1);
+    }
+    return writer;
+}
+
+static struct pdi_listener *any_reader(struct pdi_play *play, int node, uint64_t id)
+{
+    struct pdi_listener *reader = pdi_scenario_reader(play, node, id);
+    reader->options.depth = (uint32_t)between(play, 1, 64);
+    reader->delay_max = chance(play, 1, 2) ? between(play, 0, 5) * MS : 0;
+    reader->hold_max = chance(play, 1, 4) ? (uint32_t)between(play, 1, 8) : 0;
+    reader->takes_one = chance(play, 1, 4);
+    return reader;
+}
+
+/* Two nodes, or three, that write to each other. */
+static void some_nodes(struct pdi_play *play, int count, pyddsi_sim_link link)
+{
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = (int)between(play, 0, (uint64_t)count - 1);
+        (void)any_writer(play, from, id);
+        for (int to = 0; to < count; to++) {
+            if (to != from) {
+                (void)any_reader(play, to, id);
+                if (chance(play, 1, 4))
+                    (void)any_reader(play, to, id);
+            }
+        }
+    }
+}
+
+void pdi_scenario_pair(struct pdi_play *play)
+{
+    some_nodes(play, 2, pdi_scenario_good_link(play));
+    play->audit.lossless = 1;
+}
+
+void pdi_scenario_loss(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.loss_ppm = (uint32_t)between(play, 10000, 200000);
+    play->config.lease_ms = 2000;
+    some_nodes(play, (int)between(play, 2, 3), link);
+    if (chance(play, 1, 4)) {
+        link.loss_ppm = 0; /* one way only */
+        (void)pdi_world_link_set(&play->world, 0, 1, &link);
+    }
+}
+
+void pdi_scenario_reorder(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.reorder_ppm = (uint32_t)between(play, 10000, 300000);
+    some_nodes(play, (int)between(play, 2, 3), link);
+    play->audit.lossless = 1;
+}
+
+void pdi_scenario_duplicate(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.duplicate_ppm = (uint32_t)between(play, 10000, 500000);
+    link.reorder_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 50000) : 0;
+    some_nodes(play, (int)between(play, 2, 3), link);
+    play->audit.lossless = 1;
+}
+
+void pdi_scenario_fanout(struct pdi_play *play)
+{
+    int count = (int)between(play, 3, 11);
+    pyddsi_sim_link link = pdi_scenario_good_link(play), bad = link;
+    play->config.lease_ms = 2000;
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    bad.loss_ppm = (uint32_t)between(play, 10000, 100000);
+    uint64_t writers = between(play, 1, 2);
+    for (uint64_t id = 1; id <= writers; id++) {
+        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        writer->interval = between(play, 5, 20) * MS;
+        for (int to = 1; to < count; to++) {
+            (void)any_reader(play, to, id);
+        }
+    }
+    for (int to = 1; to < count; to++) {
+        if (chance(play, 1, 3)) {
+            (void)pdi_world_link_set(&play->world, 0, to, &bad);
+            (void)pdi_world_link_set(&play->world, to, 0, &bad);
+        }
+    }
+}
+
+void pdi_scenario_fragments(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.delay_ns = link.delay_ns > 2 * MS ? 2 * MS : link.delay_ns;
+    link.loss_ppm = chance(play, 2, 3) ? (uint32_t)between(play, 0, 100000) : 0;
+    play->config.lease_ms = 2000;
+    some_nodes(play, 2, link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 11; id < 11 + writers; id++) {
+        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        writer->large_ppm = 500000;
+        writer->large_max = (uint32_t)between(play, 2000, chance(play, 1, 4) ? 60000 : 8000);
+        writer->drop_ppm = chance(play, 1, 3) ? 200000 : 0;
+        writer->interval = 40 * MS;
+        writer->most = 20;
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        (void)any_reader(play, 1, id);
+    }
+}
+
+void pdi_scenario_batch(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.loss_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 50000) : 0;
+    play->config.lease_ms = 2000;
+    some_nodes(play, 2, link);
+    for (uint32_t i = 0; i < play->writers_count; i++) {
+        play->writers[i].many_max = (uint32_t)between(play, 2, PDI_PLAY_MANY_MAX);
+        play->writers[i].size_max = PDI_AUDIT_STUB;
+        play->writers[i].interval = 20 * MS;
+    }
+}
+
+void pdi_scenario_best(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.loss_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 200000) : 0;
+    link.reorder_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 200000) : 0;
+    link.duplicate_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 200000) : 0;
+    play->config.lease_ms = 2000;
+    some_nodes(play, (int)between(play, 2, 4), link);
+    for (uint32_t i = 0; i < play->writers_count; i++) {
+        if (i == 0 || chance(play, 1, 2)) { /* reliable ones may share a conduit with the others */
+            play->writers[i].options.reliability = PYDDSI_BEST_EFFORT;
+            play->writers[i].topic.reliable = 0;
+            play->writers[i].many_max = chance(play, 1, 2) ? 6 : 1;
+        }
+    }
+}
+
+void pdi_scenario_wrap(struct pdi_play *play)
+{
+    static const uint8_t lengths[] = {7, 7, 8, 10, 14, 28, 56};
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.delay_ns = between(play, 20, 300) * PDI_TIME_US;
+    link.jitter_ns = 0;
+    link.loss_ppm = chance(play, 2, 3) ? (uint32_t)between(play, 0, 30000) : 0;
+    play->config.lease_ms = 2000;
+    play->config.seq_bits = lengths[between(play, 0, 6)];
+    for (int i = 0; i < PYDDSI_MULTICASTS_MAX; i++) {
+        play->config.multicast_samples[i] = play->config.seq_bits > 10 ? 1024 : 32;
+        play->config.multicast_bytes[i] = 65536;
+    }
+    play->config.unicast_samples = 32;
+    play->config.latency_us = 200;
+    pdi_scenario_nodes(play, 2);
+    pdi_scenario_links(play, &link);
+    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    writer->size_max = PDI_AUDIT_STUB;
+    writer->interval = 2 * MS;
+    if (play->config.seq_bits == 14) { /* 16,384 numbers in three seconds; others wrap soon */
+        writer->interval = 100 * PDI_TIME_US;
+        play->half = 1700 * MS;
+        play->stop = 2000 * MS;
+        link.loss_ppm /= 4;
+        pdi_scenario_links(play, &link);
+    }
+    if (chance(play, 1, 2))
+        writer->options.way = PYDDSI_WAY_EACH;
+    pdi_scenario_reader(play, 1, 1)->options.depth = 256;
+}

@@ -1,0 +1,296 @@
+/* world_net.c - what happens to a packet between two nodes. */
+#include "sim/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+
+#define PPM           1000000U
+#define REORDER_MIN   (20 * PDI_TIME_US)
+#define REORDER_SPAN  (4 * PDI_TIME_MS)   /* a packet held back is late by up to so much more */
+#define RATE_QUEUE    (200 * PDI_TIME_MS) /* what would wait longer for a slow link is lost */
+#define CORRUPT_MAX   4U
+#define PACKETS_FIRST 64U
+
+static bool same_endpoint(const pyddsi_endpoint *one, const pyddsi_endpoint *two)
+{
+    return one->kind == two->kind && one->port == two->port &&
+           memcmp(one->ip, two->ip, sizeof(one->ip)) == 0;
+}
+
+static bool is_group(const pyddsi_endpoint *endpoint)
+{
+    return (endpoint->kind == 4 && (endpoint->ip[0] & 0xf0) == 0xe0) ||
+           (endpoint->kind == 6 && endpoint->ip[0] == 0xff);
+}
+
+/* A node hears the groups that it sends to. */
+static bool hears(const pyddsi_config *config, const pyddsi_endpoint *group)
+{
+    if (same_endpoint(&config->scout_to, group))
+        return true;
+    for (uint32_t i = 0; i < config->multicasts; i++) {
+        if (same_endpoint(&config->multicast_to[i], group))
+            return true;
+    }
+    return false;
+}
+
+/* ---- packets in flight ---- */
+
+static uint32_t packet_take(struct pdi_world *world, size_t size)
+{
+    if (world->packets_free == UINT32_MAX) {
+        uint32_t room = world->packets_room == 0 ? PACKETS_FIRST : world->packets_room * 2;
+        if (room > (uint32_t)PYDDSI_SIM_PACKETS_MAX)
+            return UINT32_MAX;
+        struct pdi_world_packet *packets = realloc(world->packets, room * sizeof(*packets));
+        if (packets == NULL)
+            return UINT32_MAX;
+        memset(packets + world->packets_room, 0, (room - world->packets_room) * sizeof(*packets));
+        world->packets = packets;
+        for (uint32_t i = room; i > world->packets_room; i--) {
+            packets[i - 1].next = world->packets_free;
+            world->packets_free = i - 1;
+        }
+        world->packets_room = room;
+    }
+    uint32_t index = world->packets_free;
+    struct pdi_world_packet *packet = &world->packets[index];
+    if (packet->room < size) {
+        uint8_t *data = realloc(packet->data, size);
+        if (data == NULL)
+            return UINT32_MAX;
+        packet->data = data;
+        packet->room = (uint32_t)size;
+    }
+    world->packets_free = packet->next;
+    world->in_flight++;
+    return index;
+}
+
+static void packet_give(struct pdi_world *world, uint32_t index)
+{
+    world->packets[index].next = world->packets_free;
+    world->packets_free = index;
+    world->in_flight--;
+}
+
+void pdi_world_flush(struct pdi_world *world)
+{
+    for (uint32_t i = 0; i < world->packets_room; i++) {
+        uint32_t item = PDI_WORLD_ITEM_PACKET + i;
+        if (item < world->heap_room && pdi_heap_get(&world->heap, item) != PDI_TIME_NEVER) {
+            (void)pdi_heap_put(&world->heap, item, PDI_TIME_NEVER);
+            packet_give(world, i);
+        }
+    }
+}
+
+/* One copy on its way; |fate| is what the log is to say of it. */
+static void launch(struct pdi_world *world, struct pdi_world_link *link,
+                   const struct pdi_world_sent *sent, int to, pdi_time at,
+                   enum pyddsi_sim_fate fate)
+{
+    uint32_t index = packet_take(world, sent->size);
+    if (index == UINT32_MAX) {
+        world->lost++;
+        pdi_world_log_add(world, sent, to, at, PYDDSI_SIM_LOST, sent->data);
+        return;
+    }
+    struct pdi_world_packet *packet = &world->packets[index];
+    memcpy(packet->data, sent->data, sent->size);
+    packet->size = (uint32_t)sent->size;
+    packet->to = (uint32_t)to;
+    packet->port = is_group(&sent->target) ? 0 : sent->target.port;
+    packet->source = sent->source;
+    if (link != NULL && link->quality.corrupt_ppm != 0 && sent->size != 0 &&
+        pdi_rand_chance(&link->rand, link->quality.corrupt_ppm, PPM)) {
+        uint64_t flips = 1 + pdi_rand_below(&link->rand, CORRUPT_MAX);
+        for (uint64_t i = 0; i < flips; i++) {
+            uint64_t bit = pdi_rand_below(&link->rand, sent->size * 8);
+            packet->data[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        }
+        world->corrupted++;
+        fate = PYDDSI_SIM_CORRUPTED;
+    }
+    pdi_world_log_add(world, sent, to, at, fate, packet->data);
+    if (!pdi_world_schedule(world, PDI_WORLD_ITEM_PACKET + index, at))
+        packet_give(world, index);
+}
+
+/* When a packet that is sent now arrives; 0: the queue in front of the link is full. */
+static pdi_time arrival(struct pdi_world *world, struct pdi_world_link *link, size_t size)
+{
+    const pyddsi_sim_link *quality = &link->quality;
+    pdi_time at = world->now;
+    if (quality->rate_bytes != 0) {
+        at = at > link->busy ? at : link->busy;
+        if (at - world->now > RATE_QUEUE)
+            return 0;
+        link->busy = at = at + size * PDI_TIME_S / quality->rate_bytes;
+    }
+    at += quality->delay_ns;
+    if (quality->jitter_ns != 0)
+        at += pdi_rand_below(&link->rand, quality->jitter_ns + 1);
+    return at;
+}
+
+static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, int to)
+{
+    struct pdi_world_link *link = &world->links[sent->from * world->links_stride + to];
+    const pyddsi_sim_link *quality = &link->quality;
+    if (quality->cut) {
+        pdi_world_log_add(world, sent, to, world->now, PYDDSI_SIM_CUT, sent->data);
+        return;
+    }
+    pdi_time at = arrival(world, link, sent->size);
+    bool lost =
+        at == 0 || (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM));
+    if (world->on_packet != NULL &&
+        world->on_packet(world->context, sent->from, to, sent->data, sent->size))
+        lost = true;
+    if (lost) {
+        world->lost++;
+        pdi_world_log_add(world, sent, to, at, PYDDSI_SIM_LOST, sent->data);
+        return;
+    }
+    if (quality->reorder_ppm != 0 && pdi_rand_chance(&link->rand, quality->reorder_ppm, PPM)) {
+        at += REORDER_MIN + pdi_rand_below(&link->rand, REORDER_SPAN);
+        world->reordered++;
+    } else {
+        if (at <= link->last)
+            at = link->last + 1;
+        link->last = at;
+    }
+    launch(world, link, sent, to, at, PYDDSI_SIM_DELIVERED);
+    if (quality->duplicate_ppm != 0 && pdi_rand_chance(&link->rand, quality->duplicate_ppm, PPM)) {
+        world->duplicated++;
+        at += 1 + pdi_rand_below(&link->rand, REORDER_SPAN);
+        launch(world, link, sent, to, at, PYDDSI_SIM_DUPLICATED);
+    }
+}
+
+void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent)
+{
+    int heard = 0;
+    world->sent++;
+    world->bytes += sent->size;
+    pdi_world_digest(world, pdi_crc32c(0, sent->data, sent->size) ^ (uint64_t)sent->size << 32 ^
+                                (uint64_t)(sent->from + 1) << 48 ^ world->now << 20);
+    world->numbers++;
+    if (is_group(&sent->target)) {
+        for (int to = 0; to < world->count; to++) {
+            if (to != sent->from && world->nodes[to].node != NULL &&
+                hears(&world->nodes[to].config, &sent->target)) {
+                cross(world, sent, to);
+                heard++;
+            }
+        }
+    } else {
+        int to = sent->target.ip[3] - 1;
+        if (to >= 0 && to < world->count && world->nodes[to].node != NULL &&
+            same_endpoint(&world->nodes[to].endpoint, &sent->target)) {
+            cross(world, sent, to);
+            heard++;
+        }
+    }
+    if (heard == 0)
+        pdi_world_log_add(world, sent, -1, world->now, PYDDSI_SIM_NOBODY, sent->data);
+}
+
+static void hand_over(struct pdi_world *world, int to, const pyddsi_endpoint *source,
+                      const uint8_t *data, size_t size)
+{
+    pdi_time now;
+    size_t room;
+    struct pdi_node *node = pdi_world_enter(world, to, &now);
+    if (node == NULL)
+        return;
+    uint8_t *slot = pdi_node_slot(node, &room);
+    size = size < room ? size : room; /* as a socket cuts what is too long */
+    memcpy(slot, data, size);
+    pdi_node_input(node, source, size, now);
+    pdi_world_leave(world, to);
+}
+
+void pdi_world_arrive(struct pdi_world *world, uint32_t index)
+{
+    struct pdi_world_packet *packet = &world->packets[index];
+    int to = (int)packet->to;
+    struct pdi_world_node *one = &world->nodes[to];
+    if (one->paused_until > world->now) {
+        one->held = one->held_until < one->paused_until ? 1 : one->held + 1;
+        one->held_until = one->held == 1 ? one->paused_until : one->held_until + 1;
+        if (one->held <= PDI_WORLD_HELD_MAX) {
+            (void)pdi_world_schedule(world, PDI_WORLD_ITEM_PACKET + index, one->held_until);
+            return;
+        }
+        world->lost++;
+    } else if (one->node != NULL && (packet->port == 0 || packet->port == one->endpoint.port)) {
+        /* The step that follows may make the pool grow, but does not touch the bytes of this packet. */
+        hand_over(world, to, &packet->source, packet->data, packet->size);
+    }
+    packet_give(world, index);
+}
+
+int pdi_world_inject(struct pdi_world *world, int node, const pyddsi_endpoint *from,
+                     const uint8_t *data, size_t size)
+{
+    if (!pdi_world_runs(world, node) || size > PYDDSI_PACKET_MAX)
+        return PYDDSI_BAD_ARGUMENT;
+    struct pdi_world_sent sent = {.from = -1,
+                                  .source = *from,
+                                  .target = world->nodes[node].endpoint,
+                                  .data = data,
+                                  .size = size};
+    world->numbers++;
+    pdi_world_log_add(world, &sent, node, world->now, PYDDSI_SIM_INJECTED, data);
+    hand_over(world, node, from, data, size);
+    return PYDDSI_OK;
+}
+
+/* ---- links ---- */
+
+int pdi_world_link_set(struct pdi_world *world, int from, int to, const pyddsi_sim_link *quality)
+{
+    if (from < -1 || from >= world->count || to < -1 || to >= world->count)
+        return PYDDSI_BAD_ARGUMENT;
+    if (from == -1 && to == -1)
+        world->quality = *quality;
+    for (int i = 0; i < world->links_stride; i++) {
+        for (int k = 0; k < world->links_stride; k++) {
+            if ((from == -1 || from == i) && (to == -1 || to == k))
+                world->links[i * world->links_stride + k].quality = *quality;
+        }
+    }
+    return PYDDSI_OK;
+}
+
+int pdi_world_link_get(const struct pdi_world *world, int from, int to, pyddsi_sim_link *quality)
+{
+    if (from == -1 && to == -1) {
+        *quality = world->quality;
+        return PYDDSI_OK;
+    }
+    if (from < 0 || from >= world->count || to < 0 || to >= world->count)
+        return PYDDSI_BAD_ARGUMENT;
+    *quality = world->links[from * world->links_stride + to].quality;
+    return PYDDSI_OK;
+}
+
+int pdi_world_cut(struct pdi_world *world, int from, int to, int cut)
+{
+    if (from < -1 || from >= world->count || to < -1 || to >= world->count)
+        return PYDDSI_BAD_ARGUMENT;
+    if (from == -1 && to == -1)
+        world->quality.cut = cut != 0;
+    for (int i = 0; i < world->links_stride; i++) {
+        for (int k = 0; k < world->links_stride; k++) {
+            if ((from == -1 || from == i) && (to == -1 || to == k))
+                world->links[i * world->links_stride + k].quality.cut = cut != 0;
+        }
+    }
+    return PYDDSI_OK;
+}
