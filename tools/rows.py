@@ -30,7 +30,7 @@ from tidy import sources
 LIST = "docs/reference/rows.md"
 FOLDERS = ("tests/", "fuzz/", "benchmarks/")
 
-ROW_ID = re.compile(r"(?<![\w.-])\d{3}-\d{1,3}(?![\w-])")
+ROW_ID = re.compile(r"(?<![\w.-])\d{3}-\d{1,3}(?![\w-]|\.\d)")
 SECTION = re.compile(r"## Section (\d{3})\b")
 ROW = re.compile(r"\| *(\d{3}-\d{1,3}) *\| *(.*?) *\| *(.*?) *\|")
 DUE = re.compile(r"(stage \d+)?")
@@ -75,7 +75,7 @@ class Naming:
 def read_rows(text: str) -> dict[str, dict[str, Row]]:
     """The rows of each section of the list, in its order."""
     sections: dict[str, dict[str, Row]] = {}
-    rows: dict[str, Row] | None = None
+    rows: dict[str, Row] = {}
     prefix = ""
     for at, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
@@ -90,7 +90,7 @@ def read_rows(text: str) -> dict[str, dict[str, Row]]:
             if match is None or not match[2]:
                 raise RowsError(f"{LIST}:{at}: not a row; write '| id | what must hold | due |'")
             row = Row(match[1], match[2], match[3])
-            if rows is None or row.id.partition("-")[0] != prefix:
+            if row.id.partition("-")[0] != prefix:
                 raise RowsError(f"{LIST}:{at}: {row.id} does not belong under this heading")
             if row.id in rows:
                 raise RowsError(f"{LIST}:{at}: {row.id} is there already; give each row its own id")
@@ -136,7 +136,6 @@ def in_c(path: str, text: str) -> Iterator[Naming]:
             function = part["name"]
             if not text[above_end : part.start()].strip():
                 yield from (Naming(row_id, path, at, function) for at, row_id in above)
-            above = []
         elif part["end"]:
             function = ""
             above, above_end = [], part.end()

@@ -5,7 +5,8 @@
 
 #include "base/check.h"
 
-/* The first free page at or after `from`; `pages` if there is none. */
+/* The first free page at or after `from`; `pages` if there is none. In the last word that needs no
+ * care: the first bit behind the last page is clear, and its number is `pages`. */
 static uint32_t find_free(const struct pdi_pages *pages, uint32_t from)
 {
     if (from >= pages->pages) {
@@ -19,8 +20,7 @@ static uint32_t find_free(const struct pdi_pages *pages, uint32_t from)
         }
         word = ~pages->used[index];
     }
-    uint32_t page = index * 64 + (uint32_t)__builtin_ctzll(word);
-    return page < pages->pages ? page : pages->pages;
+    return index * 64 + (uint32_t)__builtin_ctzll(word);
 }
 
 /* Turns `count` bits, at least one, which are all set if `taken` and else all clear. */

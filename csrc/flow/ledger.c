@@ -28,7 +28,7 @@ static bool same_key(const pyddsi_drop *a, const pyddsi_drop *b)
 /* The line of a key with a resource, or a free one for it; null if there is neither. */
 static pyddsi_drop *find_own(const struct pdi_ledger *ledger, const pyddsi_drop *key)
 {
-    pyddsi_drop *own = ledger->lines + PDI_LEDGER_LINES_MIN;
+    pyddsi_drop *own = ledger->lines + (size_t)PDI_LEDGER_LINES_MIN;
     uint32_t homes = ledger->capacity - PDI_LEDGER_LINES_MIN;
     uint32_t probes = homes < PDI_LEDGER_PROBES_MAX ? homes : PDI_LEDGER_PROBES_MAX;
     uint32_t at = home(key, homes);

@@ -255,6 +255,7 @@ int pdi_node_forget(struct pdi_node *node, uint32_t handle, pdi_time now)
     struct pdi_thing *thing = thing_get(node, handle);
     if (publisher != NULL) {
         pdi_shelf_forget(node, publisher, PYDDSI_BY_CLOSE, now);
+        pdi_stream_forget(node, publisher, now);
         publisher->used = 0;
         publisher->generation++;
     } else if (reader != NULL) {

@@ -41,16 +41,11 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
     for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
         uint32_t reader = reader_of(node, handles[i]);
         if (reader != PDI_NONE) {
+            route->filter[route->count] = pdi_registry_predicate(node->registry, handles[i]);
             route->reader[route->count++] = (uint16_t)reader;
         }
     }
     return route;
-}
-
-static bool fits(const struct pdi_node *node, const struct pdi_subscriber *reader, uint64_t id, pyddsi_bytes payload)
-{
-    const struct pdi_predicate *predicate = pdi_registry_predicate(node->registry, reader->registry);
-    return predicate == NULL || pdi_predicate_holds(predicate, id, payload);
 }
 
 /* ---- room ---- */
@@ -156,7 +151,9 @@ static void spread(struct pdi_node *node, const struct pdi_route *route, const p
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < route->count; i++) {
         struct pdi_subscriber *reader = &node->readers[route->reader[i]];
-        if (reader->used && fits(node, reader, record->resource, (pyddsi_bytes){record->data, record->size})) {
+        const struct pdi_predicate *filter = route->filter[i];
+        if (reader->used && (filter == NULL || pdi_predicate_holds(filter, record->resource,
+                                                                   (pyddsi_bytes){record->data, record->size}))) {
             push(node, reader, record, now);
             wanted++;
         }
@@ -215,6 +212,7 @@ static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, co
         .number = arrival->number,
         .first = pdi_seq_unwrap(order->seq, reference, message->first),
         .fragments = message->fragments > UINT32_MAX ? UINT32_MAX : (uint32_t)message->fragments,
+        .in_order = arrival->reliable,
         .id = id,
         .space = (uint8_t)message->space,
         .payload = message->payload,

@@ -86,8 +86,9 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
 int pdi_node_loan(struct pdi_node *node, uint32_t publisher, size_t size, uint8_t **data, uint32_t *loan);
 int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t used, pdi_time now);
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
-/* A sample larger than any window, piece by piece. begin: total is its size, or 0 if not known. more: takes as much as there
- * is room for (*taken bytes); end: the rest is sent. One at a time per publisher; abandon by ending with drop = 1. */
+/* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
+ * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
+ * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. */
 int pdi_node_begin(struct pdi_node *node, uint32_t publisher, uint64_t total, pdi_time now);
 int pdi_node_more(struct pdi_node *node, uint32_t publisher, const void *data, size_t size, size_t *taken, pdi_time now);
 int pdi_node_end(struct pdi_node *node, uint32_t publisher, int drop, pdi_time now);

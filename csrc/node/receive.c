@@ -143,7 +143,7 @@ static void reliable(struct pdi_node *node, struct pdi_arrival *arrival, const p
                 return;
             }
             pdi_order_advance(order);
-            if (order->expected < order->marked) { /* something was kept, or given up, behind it */
+            if (order->expected < order->marked || order->expected < order->base) { /* something was kept, or given up */
                 proceed(node, peer, arrival->conduit, now);
             }
             if (s) {

@@ -59,6 +59,7 @@
 #define PDI_LOCATOR_MAX      64U
 #define PDI_BARRIERS_MAX     64U
 #define PDI_MOVES_MAX        64U
+#define PDI_OUTFLOWS_MAX     64U
 #define PDI_MOVE_BYTES       40U /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_PING_MS          500U
@@ -169,8 +170,9 @@ struct pdi_publisher {
     uint32_t move_from;     /* the conduit that the next sample moves away from, plus one; 0: none */
     int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
 
-    /* a large sample going out piece by piece */
+    /* a large sample going out piece by piece (stream.c) */
     uint8_t streaming;
+    uint32_t stream_piece;
     uint64_t total, done;
 
     /* the shelf */
@@ -242,6 +244,7 @@ struct pdi_route {
     uint8_t valid;
     uint16_t count;   /* more than PDI_ROUTE_READERS: not remembered */
     uint16_t reader[PDI_ROUTE_READERS];
+    const struct pdi_predicate *filter[PDI_ROUTE_READERS]; /* null: everything */
 };
 
 struct pdi_open_loan {
@@ -251,6 +254,16 @@ struct pdi_open_loan {
     uint32_t conduit;
     uint32_t size;
     struct pdi_loan loan;
+};
+
+/* Where a large sample that goes out piece by piece is, on one conduit. */
+struct pdi_outflow {
+    uint8_t used;
+    uint8_t started;
+    uint32_t publisher; /* index */
+    uint32_t conduit;
+    uint64_t life;      /* of the peer's session, so that its successor is not taken for it */
+    uint64_t first;     /* number of the first piece */
 };
 
 /* A resource that moves to another conduit: what comes there waits for what was sent here. */
@@ -374,6 +387,7 @@ struct pdi_node {
     struct pdi_window scratch;  /* loans that are copied, large best effort: it sends nothing */
     struct pdi_open_loan loans[PDI_LOANS_MAX];
     struct pdi_override overrides[PDI_OVERRIDES_MAX];
+    struct pdi_outflow outflows[PDI_OUTFLOWS_MAX];
 
     uint8_t *shelf_memory;
     struct pdi_pages shelf_pages;
@@ -497,6 +511,9 @@ int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const 
                       pdi_time now);
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size);
 int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples, size_t count, pdi_time now);
+
+/* stream.c */
+void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 
 /* pack.c: entries to packets */
 uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,

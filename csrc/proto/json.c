@@ -77,7 +77,7 @@ static bool read_digits(const uint8_t **at, const uint8_t *end, struct decimal *
             decimal->digits = decimal->digits * 10 + (uint64_t)(*p - '0');
             decimal->count += decimal->digits != 0;
         }
-        decimal->exponent += (int)!kept - (int)fraction;
+        decimal->exponent += !kept - fraction;
     }
     bool found = p != *at;
     *at = p;
@@ -149,6 +149,14 @@ static unsigned hex4(const uint8_t *at, const uint8_t *end)
     return value;
 }
 
+/* Whether what follows a backslash is an escape. */
+static bool is_escape(const uint8_t *at, const uint8_t *end)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    return *at == 'u' ? hex4(at + 1, end) < 0x10000
+                      : memchr(letters, *at, sizeof letters - 1) != NULL;
+}
+
 /* Reads a text, of which the quote in front has been read, to behind the quote at its end; false if
  * it is not valid. */
 static bool read_text(const uint8_t **at, const uint8_t *end, struct pdi_json *text)
@@ -163,8 +171,8 @@ static bool read_text(const uint8_t **at, const uint8_t *end, struct pdi_json *t
             continue;
         }
         text->escaped = true;
-        if (++p == end || (*p != 'u' && memchr("\"\\/bfnrt", *p, 8) == NULL) ||
-            (*p == 'u' && hex4(p + 1, end) == 0x10000)) {
+        p++;
+        if (p == end || !is_escape(p, end)) {
             return false;
         }
     }
@@ -315,21 +323,6 @@ static void meet(struct walk *walk, const struct pdi_json *key)
     }
 }
 
-/* Reads a name and the colon after it. */
-static bool read_key(struct walk *walk)
-{
-    struct pdi_json key;
-    if (*walk->at++ != '"' || !read_text(&walk->at, walk->end, &key)) {
-        return false;
-    }
-    meet(walk, &key);
-    while (walk->at != walk->end && is_space(*walk->at)) {
-        walk->at++;
-    }
-    walk->want = WANT_VALUE;
-    return walk->at != walk->end && *walk->at++ == ':';
-}
-
 static bool read_word(struct walk *walk, const char *word, size_t size)
 {
     if ((size_t)(walk->end - walk->at) < size || memcmp(walk->at, word, size) != 0) {
@@ -337,6 +330,25 @@ static bool read_word(struct walk *walk, const char *word, size_t size)
     }
     walk->at += size;
     return true;
+}
+
+/* Reads a name and the colon after it. */
+static bool read_key(struct walk *walk)
+{
+    struct pdi_json key;
+    if (*walk->at != '"') {
+        return false;
+    }
+    walk->at++;
+    if (!read_text(&walk->at, walk->end, &key)) {
+        return false;
+    }
+    meet(walk, &key);
+    while (walk->at != walk->end && is_space(*walk->at)) {
+        walk->at++;
+    }
+    walk->want = WANT_VALUE;
+    return walk->at != walk->end && read_word(walk, ":", 1);
 }
 
 /* Reads a value; of an object or an array only the bracket. */
@@ -389,7 +401,7 @@ static bool step(struct walk *walk)
     switch (walk->want) {
     case WANT_COMMA_OR_END:
         walk->want = object ? WANT_KEY : WANT_VALUE;
-        return walk->depth > 0 && *walk->at++ == ',';
+        return walk->depth > 0 && read_word(walk, ",", 1);
     case WANT_KEY:
     case WANT_KEY_OR_END:
         return read_key(walk);

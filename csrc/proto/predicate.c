@@ -108,7 +108,7 @@ static int wait(struct maker *maker, uint8_t op, uint8_t tie)
     if (maker->depth == PDI_PREDICATE_DEPTH_MAX) {
         return PYDDSI_NO_SPACE;
     }
-    maker->stack[maker->depth++] = (struct waiting){op, tie, (uint16_t)maker->predicate->count};
+    maker->stack[maker->depth++] = (struct waiting){op, tie, maker->predicate->count};
     return PYDDSI_OK;
 }
 
@@ -118,7 +118,7 @@ static int settle(struct maker *maker, uint8_t tie)
     while (maker->depth > 0 && maker->stack[maker->depth - 1].tie >= tie) {
         const struct waiting *top = &maker->stack[--maker->depth];
         if (top->op == OP_AND || top->op == OP_OR) {
-            maker->predicate->steps[top->jump].at = (uint16_t)maker->predicate->count;
+            maker->predicate->steps[top->jump].at = maker->predicate->count;
         } else {
             int status = emit(maker, (struct pdi_predicate_step){.op = top->op});
             if (status != PYDDSI_OK) {
@@ -401,12 +401,12 @@ static bool compare(uint8_t op, const struct pdi_json *a, const struct pdi_json 
 {
     int order = 0;
     if (a->kind == PDI_JSON_NUMBER && b->kind == PDI_JSON_NUMBER) {
-        order = (int)(a->number > b->number) - (int)(a->number < b->number);
+        order = (a->number > b->number) - (a->number < b->number);
     } else if (a->kind == PDI_JSON_TEXT && b->kind == PDI_JSON_TEXT) {
         order = pdi_json_compare(a, b);
     } else if ((a->kind == PDI_JSON_TRUE || a->kind == PDI_JSON_FALSE) &&
                (b->kind == PDI_JSON_TRUE || b->kind == PDI_JSON_FALSE)) {
-        order = (int)(a->kind == PDI_JSON_TRUE) - (int)(b->kind == PDI_JSON_TRUE);
+        order = (a->kind == PDI_JSON_TRUE) - (b->kind == PDI_JSON_TRUE);
     } else {
         return false;
     }
@@ -446,7 +446,7 @@ static struct pdi_json operand(struct sample *sample, const struct pdi_predicate
     case OP_SIZE:
         return of_number((double)sample->payload.size);
     case OP_RESOURCE:
-        return of_number((double)(sample->resource / 2));
+        return of_number((double)(sample->resource >> 1));
     case OP_BYTE:
         return step->at < sample->payload.size ? of_number(sample->payload.data[step->at])
                                                : (struct pdi_json){.kind = PDI_JSON_NOTHING};

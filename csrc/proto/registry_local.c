@@ -37,6 +37,8 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
     told->said[said] += said != PDI_SAID_NOTHING;
     hears->todo -= before == PDI_SAID_TODO || before == PDI_SAID_FORGET_TODO;
     hears->todo += said == PDI_SAID_TODO || said == PDI_SAID_FORGET_TODO;
+    hears->dying -= before == PDI_SAID_DYING;
+    hears->dying += said == PDI_SAID_DYING;
     hears->contested -= before == PDI_SAID_CONTESTED;
     hears->contested += said == PDI_SAID_CONTESTED;
     hears->stalled = false;
@@ -408,6 +410,8 @@ bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t
         return false;
     for (uint32_t at = registry->topics[topic].locals[gone->kind].first; at != PDI_CHAIN_END;
          at = pdi_lane_next(&registry->lane_same, at)) {
+        if (registry->locals[at].order > gone->order)
+            break; /* declared since then, and perhaps as something else */
         switch (*pdi_said(registry, peer, at)) {
         case PDI_SAID_OK:
         case PDI_SAID_SENT:

@@ -8,8 +8,9 @@
  *         ▲ cursor of a newcomer                            ▲ cursor of a peer that knows the rest
  *
  * What is told at once is a batch: one DECLARE with a commit at its end, all of one space, and either declarations or
- * forgets. Declarations and forgets of one id thus never share a transaction; and while a batch of forgets is out nothing
- * follows it, so that a repeated forget can never hit what was declared after it.
+ * forgets. Declarations and forgets of one id thus never share a transaction. While a batch of forgets is out nothing
+ * follows it, so that a repeated forget can never hit what was declared after it; and nothing follows while one that was
+ * withdrawn awaits its result, for only then it is known whether it must be forgotten before its id is told anew.
  *
  * Results
  *     OK           the batch is settled
@@ -237,10 +238,21 @@ static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_
     return left;
 }
 
+/* Fills the batch with contested ones, or with the others. */
+static void fill(struct pdi_registry *registry, uint32_t peer, bool contested, struct body *body,
+                 struct pdi_batch *batch, uint8_t *space)
+{
+    struct pdi_registry_peer *hears = &registry->peers[peer];
+    if (contested && hears->contested > 0)
+        batch_fill(registry, peer, registry->all.first, true, body, batch, space);
+    else if (!contested && hears->todo > 0)
+        hears->cursor = batch_fill(registry, peer, hears->cursor, false, body, batch, space);
+}
+
 /* Whether another commit may go out now. */
 static bool may_commit(const struct pdi_registry_peer *peer)
 {
-    return peer->batches < peer->batches_max &&
+    return peer->batches < peer->batches_max && peer->dying == 0 &&
            (peer->batches == 0 || !peer->batch[peer->batches - 1].forgets);
 }
 
@@ -272,14 +284,13 @@ int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *o
     batch->count = 0;
     batch->forgets = false;
     body.room = room - COMMIT_BYTES;
-    for (int attempt = 0; attempt < 2 && batch->count == 0; attempt++) {
-        if (hears->turn == (attempt == 0)) /* of two that both have something neither starves */
-            batch_fill(registry, peer, registry->all.first, true, &body, batch, space);
-        else
-            hears->cursor =
-                batch_fill(registry, peer, hears->cursor, false, &body, batch, space);
-        hears->turn = hears->turn == (attempt != 0);
+    bool contested = hears->turn && hears->contested > 0;
+    fill(registry, peer, contested, &body, batch, space);
+    if (batch->count == 0) {
+        contested = !contested;
+        fill(registry, peer, contested, &body, batch, space);
     }
+    hears->turn = !contested; /* where there are both, neither starves */
     if (batch->count == 0) {
         hears->stalled = true;
         return PYDDSI_AGAIN;

@@ -152,7 +152,7 @@ struct pdi_registry_peer {
 
     /* what it is told */
     uint32_t cursor; /* nothing is to be told before this one of the list of all */
-    uint32_t todo, contested;
+    uint32_t todo, contested, dying; /* how many of ours are in these states with it */
     uint32_t batches, batches_max;
     uint32_t batch_max; /* declarations in one batch, smaller after a failure */
     uint32_t rounds;    /* how often it has answered in a row that we should try again */
@@ -347,7 +347,8 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
 void pdi_local_settle(struct pdi_registry *registry, uint32_t local);
 /* Gives the slot back if nobody needs it any more. */
 void pdi_local_retire(struct pdi_registry *registry, uint32_t local);
-/* Whether another one of ours keeps alive at the peer what the local, no longer live, has told it. */
+/* Whether another one of ours, which said the same before this one was withdrawn, keeps alive at the peer what this one
+ * has told it. */
 bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t peer);
 /* A resource that has lost: it is taken back everywhere, and its status is CONFLICT for good. */
 void pdi_local_lose(struct pdi_registry *registry, uint32_t local);

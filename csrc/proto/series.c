@@ -172,7 +172,7 @@ static bool fits(const struct pdi_series *entry, const struct pdi_fragment *frag
     uint64_t pieces = (uint64_t)entry->next - (uint64_t)entry->first;
     uint64_t size = fragment->payload.size;
     uint32_t total = entry->fragments != 0 ? entry->fragments : fragment->fragments;
-    if (fragment->number != entry->next || size > entry->piece) {
+    if ((!fragment->in_order && fragment->number != entry->next) || size > entry->piece) {
         return false;
     }
     if (entry->size != pieces * entry->piece) { /* the last one was short */

@@ -101,6 +101,7 @@ struct pdi_fragment {
     int64_t number;     /* of this message, a count */
     int64_t first;      /* of the series; number == first for the first piece */
     uint32_t fragments; /* 0: not told */
+    bool in_order;      /* reliable: none is missing, and other messages may lie between the pieces */
     uint64_t id;        /* these two are read from the first piece */
     uint8_t space;
     pyddsi_bytes payload;

@@ -9,7 +9,7 @@
 
 #define POLL     (2 * PDI_TIME_MS)
 #define FAREWELL (50 * PDI_TIME_MS)
-#define PENDING  255
+#define BROKEN   (300 * PDI_TIME_MS)
 
 static void on_step(void *context, int node)
 {
@@ -93,6 +93,7 @@ void pdi_play_fini(struct pdi_play *play)
         free(play->writers[i].large);
     }
     free(play->payload);
+    free(play->extra);
     pdi_audit_fini(&play->audit);
     pdi_world_fini(&play->world);
 }
@@ -177,15 +178,15 @@ struct pdi_fault *pdi_play_fault(struct pdi_play *play, enum pdi_fault_kind kind
 static void declare_all(struct pdi_play *play, int node)
 {
     for (uint32_t i = 0; i < play->things_count; i++) {
-        if (play->things[i].node == node)
+        if (play->things[i].node == node && !play->things[i].later)
             pdi_play_declare_thing(play, i);
     }
     for (uint32_t i = 0; i < play->writers_count; i++) {
-        if (play->writers[i].node == node)
+        if (play->writers[i].node == node && !play->writers[i].later)
             pdi_play_declare_writer(play, i);
     }
     for (uint32_t i = 0; i < play->readers_count; i++) {
-        if (play->readers[i].node == node)
+        if (play->readers[i].node == node && !play->readers[i].later)
             pdi_play_declare_reader(play, i);
     }
 }
@@ -250,6 +251,8 @@ void pdi_play_start(struct pdi_play *play)
 void pdi_play_calm(struct pdi_play *play)
 {
     play->calm = 1;
+    if (play->on_calm != NULL)
+        play->on_calm(play);
     for (uint32_t i = 0; i < play->faults_count; i++) {
         pdi_world_timer(&play->world, PDI_PLAY_TIMER_FAULT + i, PDI_TIME_NEVER);
     }
@@ -323,6 +326,12 @@ void pdi_play_finish(struct pdi_play *play)
 {
     pdi_time end = play->world.now + play->patience;
     const char *why = NULL;
+    if (play->audit.broken) { /* nothing can be promised but that nobody breaks */
+        (void)pdi_world_run(&play->world, BROKEN);
+        pdi_audit_check(&play->audit, PYDDSI_CHECK_LIVENESS, play->world.fault == NULL, -1, "%s",
+                        play->world.fault != NULL ? play->world.fault : "");
+        return;
+    }
     while (play->world.fault == NULL && (why = still_busy(play)) != NULL && play->world.now < end) {
         (void)pdi_world_run(&play->world, POLL);
     }

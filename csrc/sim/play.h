@@ -45,6 +45,7 @@ struct pdi_play_thing {
     char text[96]; /* name or query */
     uint32_t handle;
     uint8_t declared;
+    uint8_t later; /* not before a fault declares it; likewise below */
 };
 
 struct pdi_writer {
@@ -61,6 +62,7 @@ struct pdi_writer {
     uint32_t loan_ppm; /* are written in place */
     uint32_t most;     /* samples; 0: no limit */
     uint8_t may_fail;
+    uint8_t later;
     uint8_t idle; /* it does not put (any more) */
 
     struct pdi_rand rand;
@@ -85,8 +87,10 @@ struct pdi_listener {
     uint32_t hold_max;  /* samples kept before they are released */
     uint8_t takes_one;  /* one sample at a time */
     uint8_t may_fail;
-    uint8_t stopped;     /* it does not read */
-    pdi_time pull_every; /* 0: it does not pull */
+    uint8_t later;
+    uint8_t stopped;                          /* it does not read */
+    uint32_t guard_writers[PYDDSI_GUARD_MAX]; /* whose publishers are the guards */
+    pdi_time pull_every;                      /* 0: it does not pull */
     uint32_t pull_max;
 
     struct pdi_rand rand;
@@ -100,23 +104,23 @@ struct pdi_listener {
     uint32_t held_count;
 };
 
-enum pdi_fault_kind {
-    PDI_FAULT_CRASH,
-    PDI_FAULT_RESTART, /* b: 1 with the same port */
-    PDI_FAULT_CUT,     /* a to b, and if both also back */
-    PDI_FAULT_HEAL,
-    PDI_FAULT_PAUSE,
-    PDI_FAULT_CLOCK,
-    PDI_FAULT_STOP_READER, /* a: which */
-    PDI_FAULT_START_READER,
-    PDI_FAULT_FORGET_READER,
-    PDI_FAULT_DECLARE_READER,
-    PDI_FAULT_FORGET_WRITER,
-    PDI_FAULT_DECLARE_WRITER,
-    PDI_FAULT_FORGET_THING,
-    PDI_FAULT_DECLARE_THING,
-    PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
-    PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
+enum pdi_fault_kind { /* a reader, a writer or a thing is `a` */
+                      PDI_FAULT_CRASH,
+                      PDI_FAULT_RESTART, /* b: 1 with the same port */
+                      PDI_FAULT_CUT,     /* a to b, and if both also back */
+                      PDI_FAULT_HEAL,
+                      PDI_FAULT_PAUSE,
+                      PDI_FAULT_CLOCK,
+                      PDI_FAULT_STOP_READER, /* a: which */
+                      PDI_FAULT_START_READER,
+                      PDI_FAULT_FORGET_READER,
+                      PDI_FAULT_DECLARE_READER,
+                      PDI_FAULT_FORGET_WRITER,
+                      PDI_FAULT_DECLARE_WRITER,
+                      PDI_FAULT_FORGET_THING,
+                      PDI_FAULT_DECLARE_THING,
+                      PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
+                      PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
 };
 
 struct pdi_fault {
@@ -154,11 +158,13 @@ struct pdi_play {
 
     /* The theme's own, may be null. */
     uint64_t theme[16];
+    void *extra; /* freed with the play */
     void (*on_timer)(struct pdi_play *play, uint32_t timer);
     void (*on_take)(struct pdi_play *play, uint32_t reader, const pyddsi_received *sample,
                     uint32_t author, uint32_t number);
     void (*on_event)(struct pdi_play *play, int node, const pyddsi_event *event);
     void (*on_put)(struct pdi_play *play, uint32_t writer);
+    void (*on_calm)(struct pdi_play *play); /* all faults have stopped */
     void (*on_end)(struct pdi_play *play);
 };
 

@@ -169,21 +169,27 @@ void pdi_play_happen(struct pdi_play *play, uint32_t index)
         pdi_world_timer(world, PDI_PLAY_TIMER_READER + which, world->now);
         break;
     case PDI_FAULT_FORGET_READER:
+        play->readers[which].later = 1;
         pdi_play_forget_reader(play, which);
         break;
     case PDI_FAULT_DECLARE_READER:
+        play->readers[which].later = 0;
         pdi_play_declare_reader(play, which);
         break;
     case PDI_FAULT_FORGET_WRITER:
+        play->writers[which].later = 1;
         pdi_play_forget_writer(play, which);
         break;
     case PDI_FAULT_DECLARE_WRITER:
+        play->writers[which].later = 0;
         pdi_play_declare_writer(play, which);
         break;
     case PDI_FAULT_FORGET_THING:
+        play->things[which].later = 1;
         pdi_play_forget_thing(play, which);
         break;
     case PDI_FAULT_DECLARE_THING:
+        play->things[which].later = 0;
         pdi_play_declare_thing(play, which);
         break;
     case PDI_FAULT_CLOSE_SESSION:

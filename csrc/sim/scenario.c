@@ -44,7 +44,7 @@ static const struct pdi_scenario scenarios[] = {
     {"corrupt", "bits are turned over and addresses are forged: nobody may break",
      pdi_scenario_corrupt, NULL},
     {"mix", "something of everything", pdi_scenario_mix, NULL},
-    {"script", "random bytes decide what happens", pdi_scenario_script, NULL},
+    {"script", "random bytes decide what happens", pdi_scenario_script, pdi_scenario_script_run},
 };
 
 #define COUNT ((int)(sizeof(scenarios) / sizeof(scenarios[0])))

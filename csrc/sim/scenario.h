@@ -80,5 +80,6 @@ PDI_SCENARIO_BUILD(hostile);
 PDI_SCENARIO_BUILD(corrupt);
 PDI_SCENARIO_BUILD(mix);
 PDI_SCENARIO_BUILD(script);
+void pdi_scenario_script_run(struct pdi_play *play);
 
 #endif

@@ -179,9 +179,30 @@ static void test_edges(void)
     CHECK_EQ(pages.free, 0);
 }
 
+/* If it failed, each search would walk over what is taken, and a single page cost as much as there
+ * are pages. */
+static void test_cursor(void)
+{
+    struct pdi_pages pages;
+    uint64_t used[3];
+    CHECK_EQ(pdi_pages_init(&pages, used, 130), PYDDSI_OK);
+    CHECK_EQ(pdi_pages_get(&pages, 10), 0);
+    CHECK_EQ(pages.cursor, 10);
+    CHECK(pdi_pages_extend(&pages, 0, 10, 90));
+    CHECK_EQ(pages.cursor, 100);
+    pdi_pages_put(&pages, 3, 1);
+    CHECK_EQ(pages.cursor, 3);
+    CHECK_EQ(pdi_pages_get(&pages, 2), 100);
+    CHECK_EQ(pages.cursor, 3);
+    CHECK_EQ(pdi_pages_get(&pages, 1), 3);
+    CHECK_EQ(pdi_pages_get(&pages, 1), 102); /* not from 4 on the next time */
+    CHECK_EQ(pages.cursor, 103);
+}
+
 int main(void)
 {
     test_edges();
+    test_cursor();
     test_against_model();
     return test_result();
 }

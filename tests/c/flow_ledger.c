@@ -201,6 +201,20 @@ static void test_first(void)
     CHECK_EQ(pdi_ledger_get(&ledger, 1, &line), PYDDSI_END);
 }
 
+/* If it failed, what is dropped in a space without a known resource would be counted in no space.
+ */
+static void test_space(void)
+{
+    static pyddsi_drop lines[PDI_LEDGER_LINES_MIN + 2];
+    struct pdi_ledger ledger;
+    pyddsi_drop line;
+    CHECK_EQ(pdi_ledger_init(&ledger, lines, PDI_LEDGER_LINES_MIN + 2), PYDDSI_OK);
+    pdi_ledger_add(&ledger, PYDDSI_AT_RING, PYDDSI_BY_FULL, 3, 0, 1, 5);
+    CHECK_EQ(pdi_ledger_get(&ledger, 0, &line), PYDDSI_OK);
+    CHECK_EQ(line.space, 3);
+    CHECK_EQ(line.resource, 0);
+}
+
 /* If it failed, ids that follow each other would share lines though a third of them is free. */
 static void test_spread(void)
 {
@@ -247,6 +261,7 @@ int main(void)
     test_first();
     test_flood();
     test_spread();
+    test_space();
     test_words();
     test_against_model();
     return test_result();

@@ -97,6 +97,10 @@ static void send_sample(struct pdi_assembler *assembler, int64_t first, uint64_t
     }
     uint32_t none = 7;
     CHECK_EQ(pdi_assembler_close(assembler, 1, &none), PYDDSI_END);
+    CHECK(series < ENTRIES_MAX);
+    if (series >= ENTRIES_MAX) {
+        return;
+    }
     pyddsi_bytes bytes = pdi_assembler_bytes(assembler, series);
     CHECK_EQ(bytes.size, size);
     CHECK(right(bytes, first));
@@ -142,8 +146,9 @@ struct move {
 static void play(const struct move *moves, size_t count)
 {
     struct pdi_assembler assembler;
-    CHECK_EQ(pdi_assembler_init(&assembler, memory, used, 4, table, 3, 3 * PDI_SERIES_PAGE),
-             PYDDSI_OK);
+    CHECK_EQ(
+        pdi_assembler_init(&assembler, memory, used, 4, table, 3, UINT64_C(3) * PDI_SERIES_PAGE),
+        PYDDSI_OK);
     for (size_t i = 0; i < count; i++) {
         uint32_t series = 0;
         int dropped = 9;

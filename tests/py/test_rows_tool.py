@@ -34,15 +34,19 @@ C_TEST = """/* 900-2: what stands over the whole file proves nothing. */
 /* 900-2: nor does what stands over a table. */
 static const int table[] = {1};
 
-/* If it failed .. */
-/* 900-1, 900-12: .. all would. */
+/* 900-1: if it failed .. */
+/* ..
+ * 900-12: .. all would. */
 static void test_both(int a,
                       int b)
 {
-    char quote = '"';
+    char one = '"'; /* 901-1: here as well. */ char two = '"';
     /* 900-1: named twice, and shown once. */
     CHECK("/* 900-2 in a text */");
 }
+
+/* 900-2: nor what stands over something before a function. */
+static int variable;
 
 static int helper(void)
 {
@@ -84,29 +88,30 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def tests_of(root: Path, row_id: str, section: str = "900") -> list[str]:
+def named_by(root: Path, row_id: str) -> list[str]:
     """The tests that name a row."""
-    return [str(test) for test in rows.report(section, root).tests[row_id]]
+    return [str(test) for test in rows.report(row_id[:3], root).tests[row_id]]
 
 
 def test_c_functions_prove_rows(tree: Path) -> None:
     """A C test that names a row is not seen, or something that runs nothing is taken for a test."""
     write(tree, "tests/c/x.c", C_TEST)
-    assert tests_of(tree, "900-1") == ["tests/c/x.c:8 test_both"]
-    assert tests_of(tree, "900-12") == ["tests/c/x.c:8 test_both", "tests/c/x.c:19 helper"]
-    assert tests_of(tree, "900-2") == []
+    assert named_by(tree, "900-1") == ["tests/c/x.c:7 test_both"]
+    assert named_by(tree, "900-12") == ["tests/c/x.c:9 test_both", "tests/c/x.c:23 helper"]
+    assert named_by(tree, "900-2") == []
+    assert named_by(tree, "901-1") == ["tests/c/x.c:13 test_both"]
 
 
 def test_python_docstrings_prove_rows(tree: Path) -> None:
     """A Python test that names a row is not seen, or another text is taken for a docstring."""
     write(tree, "tests/py/test_x.py", PY_TEST)
-    assert tests_of(tree, "900-1") == ["tests/py/test_x.py:1 test_x"]
-    assert tests_of(tree, "900-12") == [
+    assert named_by(tree, "900-1") == ["tests/py/test_x.py:1 test_x"]
+    assert named_by(tree, "900-12") == [
         "tests/py/test_x.py:6 TestEnd",
         "tests/py/test_x.py:9 test_end",
     ]
-    assert tests_of(tree, "900-2") == []
-    assert tests_of(tree, "901-1", "901") == ["tests/py/test_x.py:13 test_late"]
+    assert named_by(tree, "900-2") == []
+    assert named_by(tree, "901-1") == ["tests/py/test_x.py:14 test_late"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_python_docstrings_prove_rows(tree: Path) -> None:
 def test_only_tests_count(path: str, counts: bool, tree: Path) -> None:  # noqa: FBT001  # a case's answer
     """A row counts as tested because some other file speaks of it."""
     write(tree, path, '"""900-1."""\n')
-    assert bool(tests_of(tree, "900-1")) == counts
+    assert bool(named_by(tree, "900-1")) == counts
 
 
 def test_table(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,42 @@
+/* hostile.h - somebody who sends whatever he likes.
+ *
+ * Three kinds of packets, mixed at random: bytes without sense; packets of honest nodes that he has overheard, as they
+ * were, cut, or with bytes changed; and messages that are well formed and absurd (acknowledgements of what was never
+ * sent, declarations by the dozen that are never committed, fragments without end, sequence numbers from anywhere,
+ * thousands of nodes that open a session and are never heard of again).
+ *
+ * He speaks from addresses of his own. Then the honest nodes owe each other everything they always owe: what a stranger
+ * says in his own name may cost them room and time, within the limits of their configurations, and no sample. If
+ * `forges` is set he also speaks in the names and from the addresses of others. As the protocol has no signatures, he
+ * can then end sessions and acknowledge in the name of others, and all that is asked is that nobody breaks.
+ */
+#ifndef PDI_SIM_HOSTILE_H
+#define PDI_SIM_HOSTILE_H
+
+#include "sim/play.h"
+
+#define PDI_HOSTILE_HEARD      16U
+#define PDI_HOSTILE_PACKET_MAX 1500U
+#define PDI_HOSTILE_ADDRESSES  4U /* with which he has sessions; of others he only opens some */
+
+struct pdi_hostile {
+    struct pdi_rand rand;
+    bool forges;
+    unsigned seq_bits;
+    struct {
+        uint8_t bytes[PDI_HOSTILE_PACKET_MAX];
+        size_t size;
+    } heard[PDI_HOSTILE_HEARD];
+    uint8_t out[PDI_HOSTILE_PACKET_MAX];
+};
+
+void pdi_hostile_init(struct pdi_hostile *hostile, struct pdi_rand rand, bool forges,
+                      unsigned seq_bits);
+/* He overhears a packet. */
+void pdi_hostile_hear(struct pdi_hostile *hostile, const uint8_t *data, size_t size);
+/* One packet of his arrives at a node. */
+void pdi_hostile_act(struct pdi_hostile *hostile, struct pdi_world *world);
+/* He says farewell to everybody, from all addresses at which anybody may think he is. */
+void pdi_hostile_leave(struct pdi_hostile *hostile, struct pdi_world *world);
+
+#endif

@@ -1,0 +1,181 @@
+/* scenario_modes.c - scenarios about modes of subscriptions and about other kinds of nodes. */
+#include "sim/scenario.h"
+
+#define MS PDI_TIME_MS
+
+static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
+{
+    return pdi_play_between(&play->rand, least, most);
+}
+
+static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
+{
+    return pdi_rand_chance(&play->rand, one, of);
+}
+
+/* ---- pull: 002-13, 002-122 ---- */
+
+/* An answer has no more samples than were asked for. */
+static void pull_take(struct pdi_play *play, uint32_t index, const pyddsi_received *sample,
+                      uint32_t author, uint32_t number)
+{
+    const struct pdi_listener *reader = &play->readers[index];
+    (void)sample;
+    (void)author;
+    (void)number;
+    if (reader->options.mode == PYDDSI_PULL_MODE && reader->pull_max != 0)
+        pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, reader->answer <= reader->pull_max,
+                        reader->node, "subscriber %u asked for %u samples and got %u",
+                        reader->handle, reader->pull_max, reader->answer);
+}
+
+static void pull_end(struct pdi_play *play)
+{
+    for (uint32_t i = 0; i < play->readers_count; i++) {
+        const struct pdi_listener *reader = &play->readers[i];
+        if (reader->declared && reader->pull_every != 0)
+            pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, reader->ends > 0, reader->node,
+                            "subscriber %u has seen no end of an answer", reader->handle);
+    }
+}
+
+void pdi_scenario_pull(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 2, 4);
+    bool lossy = chance(play, 1, 2);
+    link.loss_ppm = lossy ? (uint32_t)between(play, 0, 50000) : 0;
+    play->config.lease_ms = 2000;
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    writer->interval = between(play, 3, 20) * MS;
+    writer->options.shelf_samples = (uint32_t)between(play, 1, 30);
+    for (int to = 1; to < count; to++) {
+        struct pdi_listener *reader = pdi_scenario_reader(play, to, 1);
+        reader->options.mode = chance(play, 1, 4) ? PYDDSI_PUSH_PULL : PYDDSI_PULL_MODE;
+        reader->pull_every = between(play, 100, 300) * MS;
+        reader->pull_max = chance(play, 1, 3) ? 0 : (uint32_t)between(play, 1, 8);
+    }
+    if (!lossy)
+        play->on_take =
+            pull_take; /* with losses an answer may come while the next one is asked for */
+    play->on_end = pull_end;
+}
+
+/* ---- periodic: 002-14, 002-15 ---- */
+
+static void periodic_take(struct pdi_play *play, uint32_t index, const pyddsi_received *sample,
+                          uint32_t author, uint32_t number)
+{
+    const struct pdi_listener *reader = &play->readers[index];
+    uint64_t origin = reader->options.origin_ms * MS, period = reader->options.period_ms * MS;
+    uint64_t late = play->theme[0], time = sample->time_ns;
+    (void)author;
+    (void)number;
+    if (reader->options.mode != PYDDSI_PERIODIC_PUSH &&
+        reader->options.mode != PYDDSI_PERIODIC_PULL)
+        return;
+    bool inside =
+        time >= origin && (time - origin) % period <= reader->options.duration_ms * MS + late;
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, inside, reader->node,
+                    "subscriber %u got a sample at %.3f s, outside of its windows", reader->handle,
+                    (double)time / (double)PDI_TIME_S);
+    play->theme[1]++;
+}
+
+static void periodic_end(struct pdi_play *play)
+{
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, play->theme[1] > 0, -1,
+                    "nothing came within the windows");
+}
+
+void pdi_scenario_periodic(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 2, 4);
+    play->config.lease_ms = 2000;
+    play->config.latency_us = 0;
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    /* The way itself, and a repetition or two that the first exchange on a conduit needs. */
+    play->theme[0] = 6 * (link.delay_ns + link.jitter_ns) + 4 * play->config.synch_ms * MS + 5 * MS;
+    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    writer->interval = between(play, 3, 15) * MS;
+    writer->options.shelf_samples = (uint32_t)between(play, 1, 30);
+    for (int to = 1; to < count; to++) {
+        struct pdi_listener *reader = pdi_scenario_reader(play, to, 1);
+        reader->options.mode =
+            to == 1 || chance(play, 2, 3) ? PYDDSI_PERIODIC_PUSH : PYDDSI_PERIODIC_PULL;
+        reader->options.origin_ms = between(play, 0, 400);
+        reader->options.period_ms = between(play, 200, 400);
+        reader->options.duration_ms = between(play, 10, 60);
+        if (reader->options.mode == PYDDSI_PERIODIC_PULL)
+            reader->pull_every = between(play, 20, 60) * MS;
+    }
+    play->on_take = periodic_take;
+    play->on_end = periodic_end;
+}
+
+/* ---- other kinds of nodes ---- */
+
+void pdi_scenario_zhe(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 2, 5);
+    if (chance(play, 1, 2))
+        link.loss_ppm = (uint32_t)between(play, 0, 100000);
+    play->config.lease_ms = 2000;
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        if (i == 0 || chance(play, 1, 2)) {
+            config.features = 0;
+            config.incarnation = 0;
+        }
+        (void)pdi_play_node(play, &config);
+    }
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = (int)between(play, 0, (uint64_t)count - 1);
+        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        writer->interval = between(play, 2, 20) * MS;
+        writer->options.way = chance(play, 1, 3)   ? PYDDSI_WAY_EACH
+                              : chance(play, 1, 3) ? PYDDSI_WAY_AUTO
+                                                   : PYDDSI_WAY_MULTICAST;
+        writer->many_max = chance(play, 1, 3) ? 5 : 1;
+        if (writer->many_max > 1)
+            writer->size_max = PDI_AUDIT_STUB;
+        for (int to = 0; to < count; to++) {
+            if (to != from)
+                pdi_scenario_reader(play, to, id)->delay_max = between(play, 0, 3) * MS;
+        }
+    }
+}
+
+void pdi_scenario_client(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 2, 6);
+    if (chance(play, 1, 2))
+        link.loss_ppm = (uint32_t)between(play, 0, 100000);
+    play->config.lease_ms = 2000;
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        config.role = i == 0 ? PYDDSI_BROKER : chance(play, 4, 5) ? PYDDSI_CLIENT : PYDDSI_PEER;
+        (void)pdi_play_node(play, &config);
+    }
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = id == 1 ? 0 : (int)between(play, 0, (uint64_t)count - 1);
+        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        for (int to = 0; to < count; to++) {
+            if (to != from)
+                (void)pdi_scenario_reader(play, to, id);
+        }
+    }
+    if (chance(play, 1, 3)) /* the broker comes back */
+        (void)pdi_play_fault(play, PDI_FAULT_RESTART, 0, 1, between(play, 500, 1500) * MS);
+}
