@@ -20,6 +20,7 @@ __all__ = [
     "Flag",
     "Spec",
     "columns",
+    "enumeration",
     "ffi",
     "lib",
     "spec",
@@ -80,6 +81,11 @@ class Spec:
 def _enum(name: str, prefix: str) -> dict[int, str]:
     elements: dict[int, str] = ffi.typeof(f"enum {name}").elements
     return {number: label.removeprefix(prefix) for number, label in elements.items()}
+
+
+def enumeration(name: str, prefix: str) -> dict[str, int]:
+    """The members of a C enumeration as Python writes them: without the prefix, in small letters."""
+    return {label.lower(): number for number, label in _enum(name, prefix).items()}
 
 
 def _field(row: Any, types: dict[int, str], presences: dict[int, str]) -> Field:

@@ -2,9 +2,13 @@
 Everything that pyddsi raises, besides the builtin `TypeError`, `ValueError` and `TimeoutError`.
 
     PyddsiError
-     ├── WireError       (ValueError)  bytes are no packet, or a message cannot be written
-     ├── NameFault       (ValueError)  a text is no resource name
-     └── CaptureError                  a file is no capture, or ends too early
+     ├── WireError        (ValueError) bytes are no packet, or a message cannot be written
+     ├── InvalidNameError (ValueError) a text is no resource name
+     ├── CaptureError                  a file is no capture, or ends too early
+     ├── ClosedError                   what is asked to do something is closed, or has crashed
+     └── DeclarationError              a resource, publisher or subscriber was not accepted
+          ├── ConflictError            because it contradicts what somebody else declared
+          └── RejectedError            because the publisher is for one subscriber, and has one
 """
 
 from __future__ import annotations
@@ -70,3 +74,41 @@ class InvalidNameError(PyddsiError, ValueError):
 
 class CaptureError(PyddsiError):
     """A capture cannot be read, or not to its end; what was whole before that point has been delivered."""
+
+
+class ClosedError(PyddsiError):
+    """What is asked to do something is closed, or was lost with the crash of its node; make it again."""
+
+
+class DeclarationError(PyddsiError):
+    """
+    A declaration was not accepted, here or by a peer.
+
+    status: why, as a result on the wire would say it: "no_space", "conflict", "too_large", "try_again", "invalid",
+    "unsupported", "other", or "rejected"
+    """
+
+    def __init__(self, message: str, *, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ConflictError(DeclarationError):
+    """
+    Two declarations contradict each other: one number for two names, or one name with two kinds of service.
+
+    number: of the resource or selection, not doubled
+    names: what it is called, here and elsewhere, as far as that is known
+    """
+
+    def __init__(self, message: str, *, number: int, names: Sequence[str] = ()) -> None:
+        super().__init__(message, status="conflict")
+        self.number = number
+        self.names = tuple(names)
+
+
+class RejectedError(DeclarationError):
+    """The publisher is for one subscriber alone, and has one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status="rejected")

@@ -313,7 +313,7 @@ void pdi_declare_changes(struct pdi_node *node, pdi_time now)
         event->resource = change.id;
         struct pdi_publisher *publisher = pdi_publisher_get(node, (uint32_t)ours);
         if (publisher != NULL) {
-            pdi_plan(node, publisher, now);
+            (void)pdi_plan(node, publisher, now);
         }
     }
 }

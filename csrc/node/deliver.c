@@ -26,6 +26,13 @@ static uint32_t reader_of(const struct pdi_node *node, uint32_t handle)
     return pdi_map_get(&node->handles, handle, &ours) ? (uint32_t)ours & 0xffff : PDI_NONE;
 }
 
+/* Samples from a shelf (pulled, or in their period) name the subscription that they are for, and are for no other. Samples
+ * that are pushed are for those who want that: on a group everybody hears them. */
+static bool meant(const struct pdi_subscriber *reader, bool answer, uint64_t via)
+{
+    return answer ? reader->id == via : reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PUSH_PULL;
+}
+
 /* Looks up, and remembers if there are not too many. *readers must have room for subscribers_max. */
 static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id, uint64_t via, pyddsi_bytes name)
 {
@@ -38,9 +45,15 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
     uint32_t handles[PDI_ROUTE_READERS];
     uint32_t count = pdi_registry_routes(node->registry, space, id, via, name, handles, PDI_ROUTE_READERS);
     *route = (struct pdi_route){.id = id, .via = via, .space = space, .changes = changes, .valid = name.size == 0};
+    bool answer = false;
     for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
         uint32_t reader = reader_of(node, handles[i]);
-        if (reader != PDI_NONE) {
+        answer = answer || (reader != PDI_NONE && via != 0 && node->readers[reader].id == via &&
+                            node->readers[reader].mode != PYDDSI_PUSH);
+    }
+    for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
+        uint32_t reader = reader_of(node, handles[i]);
+        if (reader != PDI_NONE && meant(&node->readers[reader], answer, via)) {
             route->filter[route->count] = pdi_registry_predicate(node->registry, handles[i]);
             route->reader[route->count++] = (uint16_t)reader;
         }
@@ -316,7 +329,7 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const 
     }
     pyddsi_received record = record_of(arrival, message, id, message->payload, now);
     if (alias && id == 0) { /* the end of an answer to a pull: via names the subscription */
-        route = route_of(node, space, via, 0, (pyddsi_bytes){0});
+        route = route_of(node, space, via, via, (pyddsi_bytes){0});
         record.resource = via;
         record.last = 1;
     }

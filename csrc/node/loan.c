@@ -51,7 +51,9 @@ int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t *
     if (index == PDI_LOANS_MAX) {
         return PYDDSI_AGAIN;
     }
-    pdi_plan(node, publisher, node->now);
+    if (pdi_plan(node, publisher, node->now) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
     struct pdi_open_loan *open = &node->loans[index];
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     uint32_t piece = pdi_publish_piece(node, publisher, size);
@@ -109,7 +111,9 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
         return PYDDSI_BAD_ARGUMENT;
     }
     node->now = now > node->now ? now : node->now;
-    pdi_plan(node, publisher, now);
+    if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     if (conduit == NULL || conduit->number != open->conduit) {
         const uint8_t *data = pdi_window_data(window_of(node, open), &open->loan);
@@ -173,7 +177,10 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
     if (publisher == NULL || node->closing || count == 0) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    pdi_plan(node, publisher, now);
+    if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
+        node->stats.put_waits++;
+        return PYDDSI_AGAIN;
+    }
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     if (conduit == NULL || (conduit->features & PYDDSI_CAN_BATCH) == 0 || count > UINT16_MAX) {
         return pdi_publish_each(node, handle, samples, count, now);

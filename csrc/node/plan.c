@@ -53,7 +53,12 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
     publisher->only = pdi_bitset_find(publisher->singles_bits, node->config.peers_max, 0);
 }
 
-/* With a way that changes by itself: the first message on the new conduit says where it came from. */
+/* With a way that changes by itself nothing may overtake what went the old way.
+ *
+ * From a group to a single peer: the first message on the new conduit is led by a MIGRATE, and the receiver waits for
+ * what the group's numbers say. From a single peer to a group that cannot be said: the group's members have a counter
+ * each on their unicast conduits, and a MIGRATE names one number for all. So the sender waits, for about a round trip,
+ * until the single peer has acknowledged what it was sent. */
 static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
 {
     int now = publisher->multicast ? publisher->conduit : publisher->singles == 1 ? -1 - (int)publisher->only : INT32_MIN;
@@ -62,24 +67,49 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
         return;
     }
     publisher->current = now;
-    publisher->move_from = 0;
-    if (before == INT32_MIN) {
-        return;
-    }
-    struct pdi_conduit *left = before >= 0 ? &node->out[before] : pdi_node_unicast(node, (uint32_t)(-1 - before));
-    struct pdi_conduit *on = now >= 0 ? &node->out[now] : pdi_node_unicast(node, (uint32_t)(-1 - now));
-    bool same_peer = before < 0 && now < 0;
-    if (left->open && (on->features & PYDDSI_CAN_MIGRATE) != 0 && !same_peer) {
-        publisher->move_from = left->number + 1;
+    publisher->move_from = publisher->move_after = 0;
+    if (before >= 0 && now < 0) {
+        struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
+        publisher->move_from = (on->features & PYDDSI_CAN_MIGRATE) != 0 ? (uint32_t)before + 1 : 0;
+    } else if (before != INT32_MIN && before < 0 && now >= 0) {
+        uint32_t peer = (uint32_t)(-1 - before);
+        struct pdi_conduit *left = pdi_node_unicast(node, peer);
+        publisher->move_after = left->open ? left->number + 1 : 0;
+        publisher->move_number = left->window.next;
+        publisher->move_life = node->peers[peer].mine;
     }
 }
 
-void pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
+/* Whether the move is over: what went the old way is acknowledged, or will never be. */
+static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
+{
+    struct pdi_conduit *left = &node->out[publisher->move_after - 1];
+    struct pdi_window_span span = left->open ? pdi_window_span(&left->window) : (struct pdi_window_span){0};
+    if (left->open && node->peers[left->peer].mine == publisher->move_life &&
+        (int32_t)(span.base - (uint32_t)publisher->move_number) < 0) {
+        left->flush = 1;
+        left->synch = left->synch == 0 && left->sent == left->window.next ? 2 : left->synch;
+        pdi_bitset_set(node->work, left->number);
+        return false;
+    }
+    publisher->move_after = 0;
+    return true;
+}
+
+static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes, pdi_time now);
+
+/* Sees to it that the plan is true. OK; AGAIN: the publisher's samples must wait, as they are changing their way. */
+int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t changes = pdi_registry_link_changes(node->registry, publisher->registry);
-    if (publisher->planned && publisher->link_changes == changes && publisher->member_changes == node->member_changes) {
-        return;
+    if (!publisher->planned || publisher->link_changes != changes || publisher->member_changes != node->member_changes) {
+        make(node, publisher, changes, now);
     }
+    return publisher->move_after == 0 || moved(node, publisher) ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
+static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes, pdi_time now)
+{
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     uint32_t peers = 0;
     bool one_reason = true, shelf = publisher->shelf_max != 0;

@@ -309,7 +309,10 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     if (publisher == NULL || node->closing) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    pdi_plan(node, publisher, now);
+    if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
+        node->stats.put_waits++;
+        return PYDDSI_AGAIN;
+    }
     bool goes = find_way(node, publisher, payload, &way);
     if (goes) {
         struct pdi_entry model = model_of(publisher);
@@ -397,7 +400,9 @@ int pdi_publish_room(struct pdi_node *node, uint32_t handle, size_t size)
     if (publisher == NULL) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    pdi_plan(node, publisher, node->now);
+    if (pdi_plan(node, publisher, node->now) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
     way.group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     way.singles = publisher->singles_bits;
     way.count = publisher->singles;

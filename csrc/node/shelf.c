@@ -6,7 +6,8 @@
  *
  * A shelf holds at most shelf_max samples of one publisher. Who takes from it has a cursor, the serial of the next one
  * it has not got; what is pushed out of the shelf before a cursor reached it is dropped for that one, with a line in the
- * ledger. Nothing is lost for nobody: without a cursor behind it a sample may leave silently, it was not owed to anyone.
+ * ledger. Who gets samples pushed as well takes from the shelf only what was there before (until), so nothing comes
+ * twice. Nothing is lost for nobody: without a cursor behind it a sample may leave silently, it was not owed to anyone.
  *
  * Answers go over the unicast conduit of the peer that asked, as its room allows. The end of an answer is an SDATA whose
  * sample id is 0.
@@ -61,7 +62,7 @@ static void evict(struct pdi_node *node, struct pdi_publisher *publisher, enum p
     uint64_t serial = node->shelved[publisher->shelf_first].serial;
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->publisher == index && puller->next <= serial) {
+        if (puller->used && puller->publisher == index && puller->next <= serial && serial < puller->until) {
             pdi_drop(node, PYDDSI_AT_SHELF, reason, publisher->space, publisher->id, 1, now);
             puller->next = serial + 1;
         }
@@ -103,7 +104,7 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
             pdi_pages_put(&node->shelf_pages, page, pages);
         }
         for (uint32_t i = 0; i < node->pullers_used; i++) {
-            if (node->pullers[i].used && node->pullers[i].publisher == index) {
+            if (node->pullers[i].used && node->pullers[i].publisher == index && serial < node->pullers[i].until) {
                 pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, publisher->space, publisher->id, 1, now);
             }
         }
@@ -165,6 +166,7 @@ static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher, c
         .serial = remote->serial,
         .id = remote->id,
         .next = history ? oldest : publisher->shelf_next,
+        .until = late || remote->mode == PYDDSI_PUSH_PULL ? publisher->shelf_next : UINT64_MAX,
         .origin_ms = remote->origin_ms,
         .period_ms = remote->period_ms,
         .duration_ms = remote->duration_ms,
@@ -198,9 +200,9 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
         if (puller->stale) {
-            uint64_t lost = puller->mode == PYDDSI_PUSH_PULL ? 0 : publisher->shelf_next - puller->next;
-            if (lost != 0 && puller->mode != PYDDSI_PUSH) {
-                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space, publisher->id, lost, now);
+            uint64_t end = puller->until < publisher->shelf_next ? puller->until : publisher->shelf_next;
+            if (puller->next < end) {
+                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space, publisher->id, end - puller->next, now);
             }
             puller->used = puller->stale = 0;
         }
@@ -252,14 +254,15 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
 {
     const struct pdi_publisher *publisher = &node->publishers[puller->publisher];
     struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
-    bool selected = (puller->id & 1) != 0;
+    bool named = puller->mode != PYDDSI_PUSH || (puller->id & 1) != 0;
     const struct pdi_shelved *shelved;
-    while (conduit->open && puller->left != 0 && (shelved = shelved_from(node, publisher, puller->next)) != NULL) {
+    while (conduit->open && puller->left != 0 && (shelved = shelved_from(node, publisher, puller->next)) != NULL &&
+           shelved->serial < puller->until) { /* at most shelf_max */
         pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE, shelved->size};
         struct pdi_entry model = {.kind = PYDDSI_SDATA,
-                                  .flags = (uint8_t)(PYDDSI_R | (selected ? PYDDSI_A : 0)),
-                                  .id = selected ? puller->id : publisher->id,
-                                  .data_id = selected ? publisher->id : 0,
+                                  .flags = (uint8_t)(PYDDSI_R | (named ? PYDDSI_A : 0)),
+                                  .id = named ? puller->id : publisher->id,
+                                  .data_id = named ? publisher->id : 0,
                                   .space = publisher->space};
         bool fits = puller->predicate == NULL || pdi_predicate_holds(puller->predicate, publisher->id, payload);
         int status = fits ? pdi_publish_entry(node, conduit, &model, payload, now) : PYDDSI_OK;

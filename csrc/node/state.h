@@ -168,6 +168,8 @@ struct pdi_publisher {
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
     uint32_t move_from;     /* the conduit that the next sample moves away from, plus one; 0: none */
+    uint32_t move_after;    /* the conduit whose messages before move_number must be acknowledged first, plus one */
+    uint64_t move_number, move_life;
     int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
 
     /* a large sample going out piece by piece (stream.c) */
@@ -314,7 +316,8 @@ struct pdi_puller {
     uint32_t peer;
     uint32_t serial;    /* of the remote subscription */
     uint64_t id;        /* of the subscription */
-    uint64_t next;      /* the first serial it has not got */
+    uint64_t next;      /* the first serial it has not got, */
+    uint64_t until;     /* and the first that it gets another way */
     uint64_t left;      /* how many more it asked for */
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate;
@@ -500,7 +503,7 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
                              uint32_t piece, const struct pdi_entry *model, pdi_time now);
 
 /* plan.c: who gets a publisher's samples */
-void pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
+int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 void pdi_plan_features(struct pdi_node *node);
 bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload,
                      uint64_t *wanting);

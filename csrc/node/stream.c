@@ -66,7 +66,9 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     if (publisher == NULL || node->closing || publisher->streaming || total == 0 || !publisher->reliable) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    pdi_plan(node, publisher, now);
+    if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
     if (total / piece >= UINT32_MAX) {

@@ -175,8 +175,8 @@ static inline int pdi_peer_leave(struct pdi_peer_word *peer)
     return PYDDSI_OK;
 }
 
-/* A packet came in time: a new deadline. Between enter and leave: otherwise the peer may have become
- * another incarnation since it was looked at, and this one would get the deadline. */
+/* A packet came in time: a new deadline. Between enter and leave: otherwise the peer may have
+ * become another incarnation since it was looked at, and this one would get the deadline. */
 static inline int pdi_peer_renew(struct pdi_peer_word *peer, uint32_t deadline_ms)
 {
     uint64_t word = pdi_atomic64_load_acquire(&peer->word);

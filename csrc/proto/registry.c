@@ -316,8 +316,7 @@ struct pdi_registry_usage pdi_registry_usage(const struct pdi_registry *registry
         .resources = registry->named_count,
         .remotes = registry->subscriptions_free.used,
         .links = registry->links_free.used,
-        .name_bytes =
-            (registry->name_pages.pages - registry->name_pages.free) * PDI_REGISTRY_UNIT,
+        .name_bytes = (registry->name_pages.pages - registry->name_pages.free) * PDI_REGISTRY_UNIT,
         .selections = registry->selections_free.used,
     };
 }

@@ -1,48 +1,59 @@
-/* registry.h - what is declared, here and elsewhere, and what matches. CONTRACT, the essay is the implementer's.
+/* registry.h - what is declared, here and elsewhere, and what matches.
  *
- * One small machine: declarations of the application and of peers go in; declarations for each peer, matches and settled
- * outcomes come out. It sees no packet: it reads and writes the bodies of DECLARE messages; the node moves these over the
- * unicast conduit of each peer, reliably and in order. So every peer hears our declarations in the order in which they
- * were made, and history and news cannot mix up their order (row 002-36): each peer has one cursor on one list.
+ * Declarations of the application and of the peers go in; declarations for each peer, matches and settled outcomes come
+ * out. The registry sees no packet: it reads and writes the bodies of DECLARE messages, which the node moves over the
+ * unicast conduit of each peer, reliably and in order. So history and news reach a peer in one order:
  *
- *   local declarations, in the order made (a list through indices, no scan over free slots):
+ *     our declarations, in the order made; what is withdrawn moves to the end
  *
- *        resource 1 ── subscription 1 ── publication 2 ── forget subscription 1 ── ...
- *                          ▲ cursor of peer A (newcomer)        ▲ cursor of peer B
+ *        resource 1 ── subscription 1 ── publication 2 ── forget subscription 3 ── ...
+ *            ▲ cursor of a newcomer                           ▲ cursor of a peer that knows the rest
  *
- * An item that is forgotten before a peer's cursor has reached it is never told to that peer; a forget item is freed when
- * all cursors have passed it.
+ * What is withdrawn before a peer was told of it is never told to that peer, nor taken back.
  *
- * Outgoing, per peer: a batch of declarations, then a commit (ids 0 .. 255 wrap), then the result is awaited; the peer's
- * commit mode says how many results may be outstanding beyond one before further DECLAREs wait. Result 4 (try again): the
- * whole batch is sent again after all incoming transactions have been handled (bounded rounds: rule below). Other failure
- * statuses: the named declaration (by id) is marked failed with that peer and the rest of the batch is sent again without it
- * (so one bad one does not take the good ones with it).
+ * Out: what fits one DECLARE, and a commit at its end; then the result is awaited. Of a peer with commit mode 0 or 1 one
+ * result may be outstanding, with mode n n of them (at most PDI_REGISTRY_BATCHES_MAX). Results of ours always leave, so
+ * two that wait for each other do not wait long. A failure leaves out the one that is named and tells the others again;
+ * registry_result.c has the rules. A peer that announces no features is told only what zhe understands.
  *
- * Incoming, per peer: declarations are kept aside as bytes (at most transaction_bytes, else status 3) until the commit; then all
- * are checked, and either all take effect or none does and the result names status and id. A retryable status (4) is
- * overridden by a definite one; otherwise the first problem counts. With the C flag a DECLARE is a transaction of its own
- * without result; a failure answers PDI_REGISTRY_REFUSED (the node closes with reason 6).
+ * In: declarations are kept aside until their commit; then all take effect, or none does and the result names a status
+ * and an id. A committed DECLARE that cannot be accepted answers PDI_REGISTRY_REFUSED, and so does a peer that commits
+ * without waiting for results: close the session with reason 6. No input costs more than its size times what a match costs;
+ * one peer can take at most half of resources_max, of names_bytes and of the predicates, all of them three quarters of the
+ * names, and remotes_peer_max subscriptions and selections each.
  *
- * Checks: resource: name valid (5), id already bound to another name (2), QoS properties contradict a local publication that
- * runs with other QoS without a definition (2, and change QOS_CONFLICT), known with equal name: idempotent (0); id above
- * the width rid_bits (5); no room (1); while OUR declaration of the same id with ANOTHER name is not yet settled anywhere (pending): the lower peer
- * id (memcmp, shorter first on a tie) wins: the winner answers 4, the loser accepts, and its own declaration then fails
- * with conflict (2) locally if the names differ. Equal names never conflict.
- * subscription: id above width (5); no room (1); predicate or selection unknown at commit (5); a publication with way UNICAST
- * that it would match already has a subscriber in another peer: PDI_STATUS_TAKEN. Modes 2 to 5 to be accepted. selection: query text parses (5),
- * id odd (5), known with another text (2). binding: both ids odd, old one known (5). publication: 0. forget: 0 even if unknown. A
- * subscription mode outside 1 .. 5 or an undefined declaration kind never gets here (the decoder refuses).
- * PDI_STATUS_TAKEN is 128 (ours; statuses up to 254 are allowed).
+ *     status          a declaration of a peer gets it when
+ *     SPACE        1  there is no room, or the peer has used up its share
+ *     CONFLICT     2  the id has another name, text or quality of service that stays
+ *     LARGE        3  the transaction is larger than transaction_bytes
+ *     RETRY        4  the id has another name, and it is not settled yet which one stays
+ *     INVALID      5  the id is 0, wider than rid_bits, at or above 2^56, or of the wrong parity; the name or the query does
+ *                     not parse; the selection that it names is not known; the duration is not below the period
+ *     UNSUPPORTED  6  features say that we do not do this: spaces, pull, or (features 0) anything but what zhe does
+ *     TAKEN      128  it would be the second subscriber of a publication for one
  *
- * Matching: a remote subscription matches a local publication if they are in the same space and have the same id, or
- * both names are known (here) and intersect (wire/match.h); for a selection its path counts. Names that become known
- * later are matched then. Cost: one new remote subscription is matched against all local publications, and the other
- * way round; removal walks only its own links. Reset of a peer is O(what it declared).
+ * Two names for one id (rows 002-2, 002-3). One that is established, which means that every peer there was has accepted
+ * it, stays against a newcomer. Of two that are not, the one of the lower peer id (memcmp, shorter first on a tie) stays,
+ * the other fails with CONFLICT, is taken back everywhere, and takes no part any more, though its handle lives until it is
+ * forgotten. Third ones answer RETRY meanwhile. If two groups meet, each with its own established name, both keep it, and
+ * both have the status CONFLICT. Equal names never conflict.
  *
- * Deliveries: pdi_registry_routes says which local subscriptions a sample is for.
+ * Quality of service of a resource: what its definers say by properties 6 and 8; if they do not agree, the lowest peer id
+ * counts. The first definition that says something, against a publication that runs with something else, gets CONFLICT,
+ * and QOS_CONFLICT is told on both sides; the publication goes on as it was.
  *
- * Keys: (space, id as on the wire). Ids of 2^56 and above are refused (5).
+ * Several declarations of ours may say the same; what is told to the peers ends with the last one. Saying something else
+ * about the same id is a CONFLICT (publications may differ). A selection that is forgotten while subscriptions or bindings
+ * stand on it stays until they go. There is no message that takes back a binding; it ends with its selection. A peer that
+ * forgets a selection loses its subscription to it.
+ *
+ * Why the whole outcome is decided without a clock: a wait for "long enough" is either too short on some network or
+ * too long on all others. Instead a contested declaration is told again when no other peer owes an answer about it, so
+ * rounds follow the network's own pace, and their number has a limit.
+ *
+ * One thread at a time. Cost: a new subscription is matched against all publications and the other way round, one
+ * pdi_intersect each; what goes walks its own links only, so a peer's leaving costs what it had declared, and one step for
+ * each declaration of ours (002-22). Ids are as on the wire, keys are (space, id).
  */
 #ifndef PDI_PROTO_REGISTRY_H
 #define PDI_PROTO_REGISTRY_H
@@ -52,106 +63,137 @@
 #include "proto/predicate.h"
 #include "pyddsi.h"
 
-#define PDI_REGISTRY_NONE    UINT32_MAX
-#define PDI_REGISTRY_REFUSED 16 /* beside pyddsi_status: a committed declaration cannot be accepted */
-#define PDI_STATUS_TAKEN     128
+#define PDI_REGISTRY_NONE     UINT32_MAX
+#define PDI_REGISTRY_REFUSED  16   /* beside pyddsi_status: the session cannot go on */
+#define PDI_REGISTRY_PENDING  255  /* beside pdi_status: some peer has not answered yet */
+#define PDI_REGISTRY_ROOM_MIN 1200 /* so that any single declaration fits */
 
-enum pdi_status { /* of results */
-    PDI_STATUS_OK, PDI_STATUS_SPACE, PDI_STATUS_CONFLICT, PDI_STATUS_LARGE, PDI_STATUS_RETRY, PDI_STATUS_INVALID,
-    PDI_STATUS_UNSUPPORTED, PDI_STATUS_OTHER,
+/* Of results. */
+enum pdi_status {
+    PDI_STATUS_OK,
+    PDI_STATUS_SPACE,
+    PDI_STATUS_CONFLICT,
+    PDI_STATUS_LARGE,
+    PDI_STATUS_RETRY,
+    PDI_STATUS_INVALID,
+    PDI_STATUS_UNSUPPORTED,
+    PDI_STATUS_OTHER,
+    PDI_STATUS_TAKEN = 128, /* ours */
 };
 
-struct pdi_registry; /* fields in proto/registry_state.h, for the registry's own files and its tests */
+struct pdi_registry; /* its fields are in proto/registry_state.h */
 
 /* What the application declares. */
 struct pdi_wish {
-    uint8_t kind;        /* enum pyddsi_declaration_kind: RESOURCE, PUBLICATION, SUBSCRIPTION, SELECTION, BINDING */
+    uint8_t
+        kind; /* RESOURCE, PUBLICATION, SUBSCRIPTION, SELECTION, BINDING of enum pyddsi_declaration_kind */
     uint8_t space;
     uint8_t reliability; /* enum pyddsi_reliability; BY_RESOURCE: no property is written */
-    uint8_t durability;
-    uint8_t mode;        /* SUBSCRIPTION */
+    uint8_t durability;  /* enum pyddsi_durability; VOLATILE: no property is written */
+    uint8_t mode;        /* SUBSCRIPTION: enum pyddsi_mode */
     uint8_t way;         /* PUBLICATION: enum pyddsi_way */
     uint8_t is_global;   /* SELECTION, BINDING */
-    uint64_t id;         /* as on the wire: even for resources, odd for selections. A subscription may name either */
-    uint64_t new_id;     /* BINDING */
+    uint64_t id;     /* even for resources, odd for selections; a subscription may name either */
+    uint64_t new_id; /* BINDING */
     uint64_t origin_ms, period_ms, duration_ms;
-    pyddsi_bytes text;   /* RESOURCE: name (wire form); SELECTION: query (canonical form) */
+    pyddsi_bytes
+        text; /* RESOURCE: name in wire form; SELECTION: query. Not needed after the call */
 };
 
-/* The memory that a registry needs, and its start. measure: registry may be null. */
-size_t pdi_registry_size(const pyddsi_config *config);
-int pdi_registry_init(struct pdi_registry **registry, const pyddsi_config *config, struct pdi_carve *carve);
-
-/* OK, *handle is set (it holds a generation: stale handles are refused everywhere); NO_SPACE: a table is full; AGAIN: it is
- * full of forgotten ones that peers have still to hear of; BAD_ARGUMENT: it cannot be, *status says why as a result would. */
-int pdi_registry_declare(struct pdi_registry *registry, const struct pdi_wish *wish, uint32_t *handle, int *status);
-int pdi_registry_forget(struct pdi_registry *registry, uint32_t handle);
-/* The state of a declaration: PDI_STATUS_OK settled everywhere, PDI_REGISTRY_PENDING, or the worst answer. BAD_ARGUMENT (-3): no such. */
-#define PDI_REGISTRY_PENDING 255
-int pdi_registry_status(const struct pdi_registry *registry, uint32_t handle);
-
-/* Peers are indices below peers_max. commit_mode as told by property 10 (0 if not told). */
-void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_bytes id, uint32_t features, uint64_t commit_mode);
-void pdi_registry_leave(struct pdi_registry *registry, uint32_t peer);
-
-/* Whether output has something for this peer. */
-bool pdi_registry_pending(const struct pdi_registry *registry, uint32_t peer);
-/* The body of the next DECLARE for this peer, as stands on the wire behind the sequence number: VLE count and declarations, at
- * most room bytes, all of one *space. OK; AGAIN: nothing now. room must be at least PDI_REGISTRY_ROOM_MIN so that any single
- * declaration fits. What was written counts as sent: the node delivers it reliably or the peer leaves. */
-#define PDI_REGISTRY_ROOM_MIN 1200
-int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *out, size_t room, size_t *size, uint8_t *space);
-
-/* The declarations of one DECLARE of this peer, in order. OK; PDI_REGISTRY_REFUSED. */
-int pdi_registry_input(struct pdi_registry *registry, uint32_t peer, uint8_t space, bool committed, pyddsi_list declarations);
-
-/* What changed: OK or END. Bounded by a ring; what finds no room is counted in changes_lost (state can always be asked for). */
+/* What has changed. */
 struct pdi_change {
-    uint8_t kind; /* enum pyddsi_event_kind: DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED (our subscription, status TAKEN) */
-    uint8_t status;
+    uint8_t
+        kind; /* DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED of enum pyddsi_event_kind */
+    uint8_t status; /* enum pdi_status */
     uint8_t space;
     uint32_t handle;
-    uint32_t peer;
+    uint32_t peer; /* PDI_REGISTRY_NONE if it is about none in particular */
     uint64_t id;
 };
-int pdi_registry_change(struct pdi_registry *registry, struct pdi_change *change);
 
-/* A link between a publication and a remote subscription that match. Walk: pdi_registry_links, then pdi_registry_next. */
+/* A subscription of a peer. */
 struct pdi_remote {
     uint32_t peer;
-    uint64_t id;        /* as on the wire: even a resource, odd a selection */
-    uint64_t bound_id;  /* of a selection that has been bound: the global id, else 0 */
+    uint64_t id;       /* even a resource, odd a selection */
+    uint64_t bound_id; /* of a selection with a global binding: that id, else 0 */
     uint8_t space;
     uint8_t mode;
-    uint8_t reliability; /* property of the subscription; BY_RESOURCE if none */
+    uint8_t reliability; /* by property, or BEST_EFFORT by its selection's tag; else BY_RESOURCE */
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate; /* null: everything */
-    uint32_t serial; /* differs for every remote subscription ever accepted */
+    uint32_t
+        serial; /* another one for every subscription, and for every change of its mode, times or reliability */
 };
-/* How often the links of this publication have changed; for caches. */
+
+/* Everything in use, to see that nothing leaks. */
+struct pdi_registry_usage {
+    uint32_t locals, resources, remotes, links, name_bytes, selections;
+};
+
+/* How much memory init cuts. */
+size_t pdi_registry_size(const pyddsi_config *config);
+/* Cuts the memory and starts; while carve only measures it just adds up. OK; BAD_ARGUMENT for sizes that cannot be. */
+int pdi_registry_init(struct pdi_registry **registry, const pyddsi_config *config,
+                      struct pdi_carve *carve);
+
+/* OK, and *handle is set; NO_SPACE: a table is full; AGAIN: it is full of what peers have still to hear is forgotten;
+ * BAD_ARGUMENT: it cannot be. *status says why as a result would. A handle is never used again for 4094 rounds. */
+int pdi_registry_declare(struct pdi_registry *registry, const struct pdi_wish *wish,
+                         uint32_t *handle, int *status);
+/* OK; BAD_ARGUMENT: there is no such declaration (any more). */
+int pdi_registry_forget(struct pdi_registry *registry, uint32_t handle);
+/* PDI_STATUS_OK: settled with everybody; PDI_REGISTRY_PENDING; else the worst answer. BAD_ARGUMENT: no such. */
+int pdi_registry_status(const struct pdi_registry *registry, uint32_t handle);
+
+/* A session with this peer, an index below peers_max, begins. commit_mode as told by property 10, 0 if not told. */
+void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_bytes id,
+                       uint32_t features, uint64_t commit_mode);
+/* It has ended; nothing of it remains. */
+void pdi_registry_leave(struct pdi_registry *registry, uint32_t peer);
+
+/* Whether output may have something for this peer. False after output has answered AGAIN, until something has changed. */
+bool pdi_registry_pending(const struct pdi_registry *registry, uint32_t peer);
+/* The body of the next DECLARE for this peer, as it stands behind the sequence number (the count, then the declarations),
+ * in at most room bytes, PDI_REGISTRY_ROOM_MIN or more; all of one *space. What was written counts as sent: it is
+ * delivered, or the peer leaves. OK; AGAIN: nothing now. */
+int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *out, size_t room,
+                        size_t *size, uint8_t *space);
+/* The declarations of a DECLARE of this peer, in order. committed: it had the flag C. OK; PDI_REGISTRY_REFUSED. */
+int pdi_registry_input(struct pdi_registry *registry, uint32_t peer, uint8_t space, bool committed,
+                       pyddsi_list declarations);
+
+/* The next change, OK or END. They wait in a ring of events_max; what found no room is counted. */
+int pdi_registry_change(struct pdi_registry *registry, struct pdi_change *change);
+uint64_t pdi_registry_changes_lost(const struct pdi_registry *registry);
+
+/* How often the links of this publication, or the subscriptions behind them, have changed; for caches. */
 uint32_t pdi_registry_link_changes(const struct pdi_registry *registry, uint32_t publication);
-/* The first / next link of a publication, PDI_REGISTRY_NONE at the end. */
+/* The first and the next link of a publication, PDI_REGISTRY_NONE at the end; and the subscription behind a link. Links
+ * and subscriptions stay where they are until the next call that is not const. */
 uint32_t pdi_registry_link_first(const struct pdi_registry *registry, uint32_t publication);
 uint32_t pdi_registry_link_next(const struct pdi_registry *registry, uint32_t link);
-const struct pdi_remote *pdi_registry_link_remote(const struct pdi_registry *registry, uint32_t link);
+const struct pdi_remote *pdi_registry_link_remote(const struct pdi_registry *registry,
+                                                  uint32_t link);
 
-/* Which local subscriptions (handles) want a sample of data id `id` (0: unknown) that came with reason id `via` (flag A; else 0),
- * or by name (WDATA: name set, ids 0; the name may have wildcards). At most max are written; answers how many there are. A selection's
- * predicate is not looked at: ask pdi_registry_predicate. */
-uint32_t pdi_registry_routes(const struct pdi_registry *registry, uint8_t space, uint64_t id, uint64_t via, pyddsi_bytes name,
-                             uint32_t *handles, uint32_t max);
+/* Which of our subscriptions (handles) a sample is for that came for data id `id` (0: not known), with the reason `via` (flag
+ * A; else 0), or by name (WDATA: ids 0; the name may have wildcards). With a reason it is for those who gave it: their id, or
+ * the global id that their selection is bound to; if nobody did, as without. At most max are written; answers how many there
+ * are. Predicates are not looked at. */
+uint32_t pdi_registry_routes(const struct pdi_registry *registry, uint8_t space, uint64_t id,
+                             uint64_t via, pyddsi_bytes name, uint32_t *handles, uint32_t max);
 /* Grows whenever an earlier answer of pdi_registry_routes may have become wrong. */
 uint64_t pdi_registry_route_changes(const struct pdi_registry *registry);
-const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *registry, uint32_t subscription);
+/* The predicate of our subscription; null: everything. */
+const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *registry,
+                                                   uint32_t subscription);
 
-/* Known things. name: size 0 if unknown. reliability/durability of the definition: BY_RESOURCE / VOLATILE if not told. */
+/* What is known of an id: its name (size 0: none), and what its definition says, BY_RESOURCE and VOLATILE if nothing. */
 pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t space, uint64_t id);
-uint64_t pdi_registry_find(const struct pdi_registry *registry, uint8_t space, pyddsi_bytes name); /* id as on the wire, 0: none */
 uint8_t pdi_registry_reliability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
 uint8_t pdi_registry_durability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
+/* The lowest id with this name, 0 if there is none. */
+uint64_t pdi_registry_find(const struct pdi_registry *registry, uint8_t space, pyddsi_bytes name);
 
-/* For tests and statistics: everything used, to see that nothing leaks. */
-struct pdi_registry_usage { uint32_t locals, resources, remotes, links, name_bytes, selections; };
 struct pdi_registry_usage pdi_registry_usage(const struct pdi_registry *registry);
 
 #endif

@@ -28,8 +28,7 @@ static pyddsi_bytes subscription_name(const struct pdi_registry *registry,
 {
     if (subscription->definition == PDI_CHAIN_END)
         return pdi_topic_name(registry, &registry->topics[subscription->topic]);
-    return pdi_selection_path(registry,
-                              registry->definitions[subscription->definition].selection);
+    return pdi_selection_path(registry, registry->definitions[subscription->definition].selection);
 }
 
 static bool matches(const struct pdi_registry *registry, const struct pdi_local *publication,

@@ -1,4 +1,5 @@
-/* registry_state.h - what a registry remembers. For the registry's own files and its tests.
+/* registry_state.h - what a registry remembers. For the registry's own files and its tests. It is long because all of
+ * them share it.
  *
  *                      ┌───────────── topic: one (space, id) ─────────────┐
  *                      │ name, if somebody defines it                     │
@@ -20,9 +21,13 @@
  *     state goes through pdi_local_said, which keeps them so;
  *   - nothing that belongs to a peer outlives its leaving.
  *
- * The files: registry.c memory, peers, what is asked; registry_topic.c topics, names, definitions; registry_match.c
- * links, routes; registry_local.c our declarations; registry_out.c telling them to the peers; registry_in.c what the
- * peers tell.
+ * The files
+ *     registry.c          memory, peers coming and going, what is asked
+ *     registry_topic.c    topics, names, definitions
+ *     registry_match.c    links, routes
+ *     registry_local.c    our declarations; registry_judge.c: which can be
+ *     registry_out.c      telling them to the peers; registry_result.c: what these answer
+ *     registry_in.c       what the peers tell; registry_run.c: their transactions
  */
 #ifndef PDI_PROTO_REGISTRY_STATE_H
 #define PDI_PROTO_REGISTRY_STATE_H
@@ -35,10 +40,10 @@
 #include "proto/registry_chain.h"
 
 enum {
-    PDI_REGISTRY_BATCH_MAX = 64,   /* declarations of ours before a commit */
-    PDI_REGISTRY_BATCHES_MAX = 4,  /* commits whose results we wait for at the same time */
+    PDI_REGISTRY_BATCH_MAX = 64,    /* declarations of ours before a commit */
+    PDI_REGISTRY_BATCHES_MAX = 4,   /* commits whose results we wait for at the same time */
     PDI_REGISTRY_ROUNDS_MAX = 1024, /* how often the same peer is told in a row to try again */
-    PDI_REGISTRY_UNIT = 32,        /* names are kept in pieces of so many bytes */
+    PDI_REGISTRY_UNIT = 32,         /* names are kept in pieces of so many bytes */
     PDI_REGISTRY_LOCALS_MAX = 1 << 20,
     PDI_REGISTRY_SHARERS_MAX = 16, /* on average so many peers may define the same resource */
 };
@@ -60,11 +65,11 @@ enum pdi_said {
 };
 
 struct pdi_topic {
-    uint64_t key; /* space in the upper byte, id below */
+    uint64_t key;   /* space in the upper byte, id below */
     uint32_t users; /* whoever holds its index */
     uint32_t name_unit;
     uint16_t name_size;
-    uint32_t definers; /* definitions and locals that stand for the name; 0: there is none */
+    uint32_t definers;      /* definitions and locals that stand for the name; 0: there is none */
     struct pdi_chain named; /* among the topics with a name */
     struct pdi_ends locals[PYDDSI_BINDING + 1]; /* ours that are in force, by kind */
     struct pdi_ends definitions;
@@ -87,8 +92,8 @@ struct pdi_definition {
     uint32_t selection; /* PDI_CHAIN_END: a resource */
     uint8_t reliability, durability, durability_told;
     struct pdi_chain of_peer, of_topic;
-    uint64_t born; /* in which transaction, */
-    uint64_t told; /* and in which it was told last, */
+    uint64_t born;    /* in which transaction, */
+    uint64_t told;    /* and in which it was told last, */
     uint32_t told_at; /* as the how manyth declaration */
 };
 
@@ -112,12 +117,13 @@ struct pdi_link {
 struct pdi_local {
     uint16_t generation; /* of the handle */
     uint8_t kind, space, reliability, durability, mode, way, is_global;
-    bool used;        /* the application holds the handle */
-    bool live;        /* it is in force */
-    bool lost;        /* a resource that lost against another name, for good */
-    bool established; /* it was accepted by every peer there was; then it does not give way any more */
-    bool skipped;     /* a publication for one that has matches without links */
-    uint8_t status;   /* the worst refusal, while there is one */
+    bool used; /* the application holds the handle */
+    bool live; /* it is in force */
+    bool lost; /* a resource that lost against another name, for good */
+    bool
+        established; /* it was accepted by every peer there was; then it does not give way any more */
+    bool skipped;    /* a publication for one that has matches without links */
+    uint8_t status;    /* the worst refusal, while there is one */
     uint8_t announced; /* the status that the application was told last */
     uint32_t topic, selection;
     uint64_t id, new_id, origin_ms, period_ms, duration_ms;
@@ -151,7 +157,7 @@ struct pdi_registry_peer {
     uint32_t features;
 
     /* what it is told */
-    uint32_t cursor; /* nothing is to be told before this one of the list of all */
+    uint32_t cursor;                 /* nothing is to be told before this one of the list of all */
     uint32_t todo, contested, dying; /* how many of ours are in these states with it */
     uint32_t batches, batches_max;
     uint32_t batch_max; /* declarations in one batch, smaller after a failure */
@@ -162,10 +168,10 @@ struct pdi_registry_peer {
     /* what it tells */
     struct pdi_ends definitions, subscriptions;
     uint32_t resource_count, selection_count, subscription_count, predicate_count, name_units;
-    uint32_t aside; /* bytes of declarations before their commit */
+    uint32_t aside;       /* bytes of declarations before their commit */
     uint8_t aside_status; /* LARGE: some found no room, */
     uint64_t aside_id;    /* the first of them */
-    uint32_t retries; /* how often in a row it was told to try again */
+    uint32_t retries;     /* how often in a row it was told to try again */
     uint32_t answer_first, answers;
 };
 
@@ -360,18 +366,39 @@ uint32_t pdi_local_selecting(const struct pdi_registry *registry, uint8_t space,
 /* The publication of ours that runs with another quality of service than a first definition says; PDI_CHAIN_END: none.
  * reliability BY_RESOURCE, durability_told false: the definition does not say. */
 uint32_t pdi_publication_contradicts(const struct pdi_registry *registry, uint32_t topic,
-                                     uint8_t reliability, uint8_t durability,
-                                     bool durability_told);
+                                     uint8_t reliability, uint8_t durability, bool durability_told);
+
+/* ---- registry_judge.c */
+
+/* Whether the wish can be: PDI_STATUS_OK, or why not. */
+int pdi_wish_judge(struct pdi_registry *registry, const struct pdi_wish *wish);
 /* PDI_STATUS_OK, INVALID or UNSUPPORTED: whether an id can be at all, for this kind of declaration. */
 int pdi_id_judge(const struct pdi_registry *registry, uint8_t kind, uint8_t space, uint64_t id);
 /* The same for the mode and the times of a subscription. */
 int pdi_mode_judge(const struct pdi_registry *registry, uint64_t id, uint64_t mode,
                    uint64_t period_ms, uint64_t duration_ms);
 
-/* ---- registry_out.c */
+/* ---- registry_result.c */
 
+/* The peer has refused the local for good, or never will know what it stands on. */
+void pdi_local_refuse(struct pdi_registry *registry, uint32_t peer, uint32_t local, uint8_t status);
 /* A result of this peer. */
 void pdi_registry_result(struct pdi_registry *registry, uint32_t peer, uint64_t commit,
                          uint64_t status, uint64_t id);
+
+/* ---- registry_run.c */
+
+/* The declarations of a transaction, in order. */
+struct pdi_walk {
+    pyddsi_list list;
+    bool aside; /* each has its space in front, and the list's count does not count */
+    uint8_t space;
+    uint32_t at; /* how many were taken */
+};
+
+/* A whole transaction of this peer: PDI_STATUS_OK, and it has taken effect; or the status with the id at fault in *id,
+ * and nothing has changed. */
+int pdi_registry_run(struct pdi_registry *registry, uint32_t peer, struct pdi_walk begin,
+                     uint64_t *id);
 
 #endif

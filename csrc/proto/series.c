@@ -172,7 +172,11 @@ static bool fits(const struct pdi_series *entry, const struct pdi_fragment *frag
     uint64_t pieces = (uint64_t)entry->next - (uint64_t)entry->first;
     uint64_t size = fragment->payload.size;
     uint32_t total = entry->fragments != 0 ? entry->fragments : fragment->fragments;
-    if ((!fragment->in_order && fragment->number != entry->next) || size > entry->piece) {
+    /* Numbers rise by one at least, so in order too none is below the one due without others. */
+    if (fragment->number < entry->next || size > entry->piece) {
+        return false;
+    }
+    if (fragment->number != entry->next && !fragment->in_order) {
         return false;
     }
     if (entry->size != pieces * entry->piece) { /* the last one was short */

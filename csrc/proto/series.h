@@ -1,10 +1,11 @@
 /* series.h - fragments become samples again.
  *
- * A sample that does not fit one packet is sent as a series of messages. Their numbers follow each
- * other, so a piece says by its number where it belongs; all pieces are of one size but the last,
- * which is not larger. The pieces come in order (reliable) or in rising order with holes (best
- * effort, where a hole ends the series: it is delivered whole or not at all). So a piece is copied
- * to the end of what is there, and there is never anything to sort.
+ * A sample that does not fit one packet is sent as a series of messages of rising numbers; all
+ * pieces are of one size but the last, which is not larger. It is delivered whole or not at all.
+ * Where the pieces come in order and none is missing (reliable), messages of others may lie between
+ * them. Where some may be lost (best effort) the numbers must follow each other, for a hole in them
+ * may be a piece. Either way a piece is copied to the end of what is there, and there is never
+ * anything to sort.
  *
  *     first                  next                     fragments
  *       │ piece │ piece │ piece │ . . . . . . . . . . . . │ last │
@@ -61,7 +62,7 @@ enum pdi_series_state { PDI_SERIES_FREE, PDI_SERIES_GROWING, PDI_SERIES_COMPLETE
 struct pdi_series {
     uint64_t owner;
     int64_t first;
-    int64_t next;       /* the number that must come next */
+    int64_t next;       /* first and the pieces so far: the number due if there are no others */
     uint64_t id;        /* of the resource, and */
     uint64_t size;      /* bytes so far */
     uint32_t page;      /* where they are */
@@ -99,9 +100,9 @@ int pdi_assembler_init(struct pdi_assembler *assembler, uint8_t *memory, uint64_
 struct pdi_fragment {
     uint64_t owner;
     int64_t number;     /* of this message, a count */
-    int64_t first;      /* of the series; number == first for the first piece */
+    int64_t first;      /* of its series; the same for the first piece */
     uint32_t fragments; /* 0: not told */
-    bool in_order;      /* reliable: none is missing, and other messages may lie between the pieces */
+    bool in_order;      /* reliable: none is missing, and others may lie between the pieces */
     uint64_t id;        /* these two are read from the first piece */
     uint8_t space;
     pyddsi_bytes payload;

@@ -2,7 +2,7 @@
  *
  * Three arrays that the caller owns, and one shared word:
  *
- *     memory    bytes, a ring of regions        one region for each reserve, in the order of reserve
+ *     memory    bytes, a ring of regions        a region for each reserve, in their order
  *     regions   what each region is             the sender's alone
  *     entries   number ──► where, how long      one for each numbered message
  *     word      next << 32 | base               counts of messages, the low 32 bits of each

@@ -15,8 +15,10 @@ static void on_step(void *context, int node)
 {
     struct pdi_play *play = context;
     pdi_audit_step(&play->audit, node);
-    if (node >= PDI_AUDIT_NODES_MAX || play->audit.nodes[node].stats.rings_used == 0)
+    if (node >= PDI_AUDIT_NODES_MAX ||
+        play->audit.nodes[node].stats.delivered == play->delivered[node])
         return;
+    play->delivered[node] = play->audit.nodes[node].stats.delivered;
     for (uint32_t i = 0; i < play->readers_count; i++) {
         struct pdi_listener *reader = &play->readers[i];
         uint32_t timer = PDI_PLAY_TIMER_READER + i;

@@ -35,7 +35,12 @@ static struct pdi_writer *any_writer(struct pdi_play *play, int node, uint64_t i
 static struct pdi_listener *any_reader(struct pdi_play *play, int node, uint64_t id)
 {
     struct pdi_listener *reader = pdi_scenario_reader(play, node, id);
+    /* What comes in one message comes at once, so a ring must hold a batch. */
     reader->options.depth = (uint32_t)between(play, 1, 64);
+    for (uint32_t i = 0; i < play->writers_count; i++) {
+        if (play->writers[i].many_max > 1 && reader->options.depth < PDI_PLAY_MANY_MAX)
+            reader->options.depth = PDI_PLAY_MANY_MAX;
+    }
     reader->delay_max = chance(play, 1, 2) ? between(play, 0, 5) * MS : 0;
     reader->hold_max = chance(play, 1, 4) ? (uint32_t)between(play, 1, 8) : 0;
     reader->takes_one = chance(play, 1, 4);
@@ -151,6 +156,9 @@ void pdi_scenario_batch(struct pdi_play *play)
         play->writers[i].size_max = PDI_AUDIT_STUB;
         play->writers[i].interval = 20 * MS;
     }
+    for (uint32_t i = 0; i < play->readers_count; i++) {
+        play->readers[i].options.depth = (uint32_t)between(play, PDI_PLAY_MANY_MAX, 64);
+    }
 }
 
 void pdi_scenario_best(struct pdi_play *play)
@@ -165,7 +173,7 @@ void pdi_scenario_best(struct pdi_play *play)
         if (i == 0 || chance(play, 1, 2)) { /* reliable ones may share a conduit with the others */
             play->writers[i].options.reliability = PYDDSI_BEST_EFFORT;
             play->writers[i].topic.reliable = 0;
-            play->writers[i].many_max = chance(play, 1, 2) ? 6 : 1;
+            play->writers[i].many_max = chance(play, 1, 2) ? 6 : 1; /* more than a ring: it loses */
         }
     }
 }

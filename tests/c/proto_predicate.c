@@ -110,6 +110,7 @@ static void test_by_hand(void)
         {"$byte0 = 123", 1},
         {"$byte1 = 34 and $byte63 > 0", 1},
         {"notx", 0},
+        {"name and not n", 1}, /* not the field that was looked up before */
         {"android or order or nota or truex", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -386,6 +387,7 @@ static void test_json_valid(void)
         "{\"a\":1} x",
         "{\"a\":1},",
         "{\"a\":1}{}",
+        "{\"a\":1},{}",
         "{\"a\" 1}",
         "{\"a\"}",
         "{\"a\":}",
@@ -536,6 +538,15 @@ static void test_json_numbers(void)
         double off = value > wanted ? value - wanted : wanted - value;
         double size = wanted < 0 ? -wanted : wanted;
         CHECK(!(value < wanted || value > wanted) || off <= size * 4e-15 || size < 1e-300);
+        double again = 0; /* the same with three zeros more and an exponent smaller by three */
+        digits %= UINT64_C(10000000000000000);
+        for (int zeros = 0; zeros < 4; zeros += 3) {
+            snprintf(text, sizeof text, "%" PRIu64 "%.*se%d", digits, zeros, "000",
+                     (int)(seed % 500) - 250 - zeros);
+            at = (const uint8_t *)text;
+            CHECK(pdi_json_number(&at, at + strlen(text), zeros == 0 ? &value : &again));
+        }
+        CHECK(!(value < again) && !(value > again));
     }
 }
 
@@ -554,6 +565,7 @@ static void test_json_texts(void)
         {"x\\ud83d\\ude00y", "x\xf0\x9f\x98\x80y"},
         {"\\ud83d", "\xed\xa0\xbd"},
         {"\\ud83d\\u0041", "\xed\xa0\xbd\x41"},
+        {"\\ud83d\\ue000", "\xed\xa0\xbd\xee\x80\x80"},
         {"\\ude00\\ud83d", "\xed\xb8\x80\xed\xa0\xbd"},
         {"\\ud83d\\n", "\xed\xa0\xbd\n"},
         {"\\ud83d\\nu00x", "\xed\xa0\xbd\nu00x"},

@@ -55,8 +55,8 @@ struct node {
     struct pdi_registry *registry;
     uint32_t features;
     struct wish wishes[WISHES];
-    bool joined[NODES];     /* as this side sees it */
-    uint32_t epoch[NODES];  /* of the session that it is in */
+    bool joined[NODES];    /* as this side sees it */
+    uint32_t epoch[NODES]; /* of the session that it is in */
     uint8_t id[3];
     uint8_t id_size;
 };
@@ -205,9 +205,8 @@ static bool quiet(void)
 {
     for (uint32_t i = 0; i < world.nodes; i++) {
         for (uint32_t j = 0; j < world.nodes; j++) {
-            if (world.queue[i][j].count > 0 ||
-                (i != j && world.node[i].joined[j] &&
-                 pdi_registry_pending(world.node[i].registry, j)))
+            if (world.queue[i][j].count > 0 || (i != j && world.node[i].joined[j] &&
+                                                pdi_registry_pending(world.node[i].registry, j)))
                 return false;
         }
     }
@@ -745,9 +744,8 @@ static void run_contest(uint64_t seed, uint32_t choice)
         CHECK_EQ(pdi_registry_declare(node->registry, &slot->wish, &slot->handle, &status),
                  PYDDSI_OK);
         slot->made = true;
-        if (first == NULL ||
-            pdi_peer_id_before((pyddsi_bytes){node->id, node->id_size},
-                               (pyddsi_bytes){first->id, first->id_size}))
+        if (first == NULL || pdi_peer_id_before((pyddsi_bytes){node->id, node->id_size},
+                                                (pyddsi_bytes){first->id, first->id_size}))
             first = node;
     }
     settle();

@@ -212,6 +212,38 @@ static void test_contradictions(void)
     PLAY({1, 1, 2, 9, OK, 0}, {2, 2, 2, 9, OK, 0}, {1, 2, 2, 9, END, 0}, {2, 3, 2, 9, END, 0});
 }
 
+/* If it failed, a reliable series would be thrown away because other messages lie between its
+ * pieces, or one that goes back in its numbers would be taken. */
+static void test_in_order(void)
+{
+    struct pdi_assembler assembler;
+    uint32_t series = 0;
+    int dropped = 0;
+    struct pdi_fragment piece = {.owner = 1, .first = 10, .fragments = 4, .in_order = true};
+    static const int64_t numbers[] = {10, 11, 15, 1000};
+    static const int64_t backwards[][2] = {{10, 10}, {10, 9}, {10, -5}, {10, 11}};
+    CHECK_EQ(pdi_assembler_init(&assembler, memory, used, 4, table, 3, 9000), PYDDSI_OK);
+    for (uint64_t k = 0; k < 4; k++) {
+        piece.number = numbers[k];
+        piece.payload = piece_of(10, k * 50, 50);
+        CHECK_EQ(pdi_assembler_input(&assembler, &piece, &series, &dropped),
+                 k == 3 ? PYDDSI_END : PYDDSI_OK);
+    }
+    CHECK_EQ(pdi_assembler_bytes(&assembler, series).size, 200);
+    CHECK(right(pdi_assembler_bytes(&assembler, series), 10));
+    pdi_assembler_free(&assembler, series);
+    for (uint64_t i = 0; i < 4; i++) {
+        piece.number = backwards[i][0];
+        CHECK_EQ(pdi_assembler_input(&assembler, &piece, &series, &dropped), PYDDSI_OK);
+        piece.number = backwards[i][1];
+        CHECK_EQ(pdi_assembler_input(&assembler, &piece, &series, &dropped),
+                 i == 3 ? PYDDSI_OK : PYDDSI_BAD_INPUT);
+        CHECK_EQ(dropped, i != 3);
+    }
+    CHECK_EQ(pdi_assembler_forget(&assembler, 0, 0), 1);
+    check_empty(&assembler);
+}
+
 /* If it failed, series of several owners, or of one, would mix their bytes when they alternate. */
 static void test_interleaved(void)
 {
@@ -435,10 +467,11 @@ static int model_input(const struct pdi_fragment *in, int *dropped, struct growi
         bool short_before = it->size % it->piece != 0;
         uint64_t total = it->total != 0 ? it->total : in->fragments;
         bool last = total != 0 && it->pieces + 1 == total;
-        *dropped = in->number != it->first + (int64_t)it->pieces || size == 0 || size > it->piece ||
-                   short_before || (in->fragments != 0 && in->fragments != total) ||
-                   (total != 0 && it->pieces + 1 > total) ||
-                   (total != 0 && !last && size != it->piece);
+        int64_t due = it->first + (int64_t)it->pieces;
+        *dropped =
+            (in->in_order ? in->number < due : in->number != due) || size == 0 ||
+            size > it->piece || short_before || (in->fragments != 0 && in->fragments != total) ||
+            (total != 0 && it->pieces + 1 > total) || (total != 0 && !last && size != it->piece);
         status = *dropped ? PYDDSI_BAD_INPUT : PYDDSI_OK;
         if (status == PYDDSI_OK && it->size + size > model.assembler.sample_max) {
             *dropped = 1;
@@ -492,6 +525,10 @@ static void random_input(void)
         in.first = in.number = model.now++;
         in.payload.size = 1 + pdi_rand_below(rand, model.piece_max);
         in.fragments = pdi_rand_chance(rand, 1, 2) ? 0 : 1 + (uint32_t)pdi_rand_below(rand, 12);
+    }
+    in.in_order = in.owner == 0; /* one of the owners is reliable */
+    if (in.in_order && it->live && pdi_rand_chance(rand, 1, 4)) {
+        in.number += (int64_t)pdi_rand_below(rand, 9);
     }
     switch (pdi_rand_below(rand, 60)) { /* what a hostile one, or a loss, makes of it */
     case 0:
@@ -654,6 +691,7 @@ int main(void)
     test_init_refuses();
     test_sizes();
     test_contradictions();
+    test_in_order();
     test_interleaved();
     test_hostile();
     test_owners();

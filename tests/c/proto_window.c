@@ -2,7 +2,9 @@
  *
  * The second layout is the plainest there is: copies of the messages one after the other in a ring
  * of bytes, each with its length in front, found by walking from the oldest. Room is predicted from
- * a list of what was reserved. What two threads do to the word is in proto_window_threads.c. */
+ * a list of what was reserved. What two threads do to the word is in proto_window_threads.c.
+ *
+ * Long, because the two models are one half of it and the edges, which need no model, the other. */
 #include "proto/window.h"
 
 #include "base/rand.h"
@@ -516,8 +518,8 @@ static void test_reserve_never(void)
     CHECK_EQ(pdi_window_reserve(&window, 100, 4, &loan), PYDDSI_OK);
 }
 
-/* 002-8, 002-9: If it failed, two windows of different sizes could not live beside each other, and a
- * writer would be stopped at another fill than that of its own window. */
+/* 002-8, 002-9: If it failed, two windows of different sizes could not live beside each other, and
+ * a writer would be stopped at another fill than that of its own window. */
 static void test_sizes_differ(void)
 {
     static struct pdi_entry few[16];

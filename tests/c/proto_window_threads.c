@@ -1,7 +1,9 @@
 /* proto/window.h: the sender against the receive thread, in interleavings and in threads.
  *
  * The module is compiled here once more with yield points, under other names than those of the
- * core that every test program is linked with. */
+ * core that every test program is linked with.
+ *
+ * Long, because one world serves drawn orders, all orders and real threads. */
 #define PDI_SIM
 #define pdi_window_init       sim_window_init
 #define pdi_window_free       sim_window_free
@@ -387,8 +389,9 @@ static uint32_t play_all(uint32_t size, uint32_t attempts, uint32_t rounds)
     return plays;
 }
 
-/* 002-50, 002-52: If it failed, there would be an order of the steps of sender and receive thread in
- * which room is lost or overrun; all orders are played, with bytes short and with numbers short. */
+/* 002-50, 002-52: If it failed, there would be an order of the steps of sender and receive thread
+ * in which room is lost or overrun; all orders are played, with bytes short and with numbers
+ * short. */
 static void test_exhaustive(void)
 {
     CHECK(play_all(40, 3, 1) > 100);

@@ -1,0 +1,167 @@
+"""
+The memory behind a Sim, and what all its parts need of it: time, numbers for names, and the way back of samples.
+
+A sample's view points into the memory of its node, and may live longer than everything else. So the memory hangs on
+this object, each view holds it, and what nobody looks at any more is given back when the world is next entered. That is
+a moment which the program decides, not the garbage collector: a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import deque
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pyddsi._native import ffi, lib, text
+from pyddsi.errors import ClosedError, PyddsiError
+
+if TYPE_CHECKING:
+    from pyddsi.testing._node import Node
+
+SECOND = 1_000_000_000
+TIMEOUT = 10.0
+STEP_FINE_NS = 100_000  # how often a waiting call looks, at first
+STEP_NS = 1_000_000  # and after it has waited for ten of these
+NAMES_FROM = 64  # numbers below are the program's own
+NAMES_SMALL = 128  # a doubled number below this fits one byte,
+NAMES_USUAL = 8192  # and below this two bytes of seven bits
+SECONDS_MAX = 1e9
+
+
+def nanoseconds(seconds: float, what: str) -> int:
+    """Seconds as the core counts them."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{what} is a number of seconds, not {seconds!r}")
+    if not math.isfinite(seconds) or not 0 <= seconds <= SECONDS_MAX:
+        raise ValueError(f"{what} is from 0 to {SECONDS_MAX:.0f} seconds, not {seconds!r}")
+    return round(seconds * SECOND)
+
+
+def closest(word: str, words: Any) -> str:
+    """The end of a sentence that says which words there are."""
+    listed = sorted(words)
+    near = get_close_matches(word, listed, 1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "there are " + ", ".join(map(repr, listed))
+
+
+def choose(what: str, word: object, words: dict[str, int]) -> int:
+    """The number of a word."""
+    if not isinstance(word, str):
+        raise TypeError(f"{what} is one of {', '.join(map(repr, words))}, not {word!r}")
+    if word not in words:
+        raise ValueError(f"{what} cannot be {word!r}; {closest(word, words)}")
+    return words[word]
+
+
+def whole(what: str, number: object, least: int, most: int) -> int:
+    """A number within its limits."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{what} is a whole number, not {number!r}")
+    if not least <= number <= most:
+        raise ValueError(f"{what} is from {least} to {most}, not {number}")
+    return number
+
+
+class World:
+    """One simulation in memory."""
+
+    def __init__(self, seed: int) -> None:
+        memory = lib.pyddsi_sim_new(whole("seed", seed, 0, 2**64 - 1))
+        if memory == ffi.NULL:
+            raise MemoryError("no memory for a simulation")
+        self._memory = ffi.gc(memory, lib.pyddsi_sim_free)
+        self.closed = False
+        self.nodes: list[Node] = []
+        self._returned: deque[tuple[int, int, Any]] = deque()
+        self._numbers: dict[str, int] = {}
+        self._taken: set[int] = set()
+
+    # ---- the way in ----
+
+    def enter(self) -> Any:
+        """The handle for a call to the core, after what samples have given back."""
+        if self.closed:
+            raise ClosedError("this Sim is closed; make another one")
+        while self._returned:
+            node, life, received = self._returned.popleft()
+            if life == self.nodes[node].life:
+                lib.pyddsi_sim_release(self._memory, node, received)
+        return self._memory
+
+    def give_back(self, node: int, life: int, received: Any, _memory: Any = None) -> None:
+        """Nobody looks at this sample any more. May be called at any moment, by any thread."""
+        self._returned.append((node, life, received))
+        self.nodes[node].views -= 1
+
+    # ---- time ----
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        return int(lib.pyddsi_sim_now(self.enter()))
+
+    def run(self, duration_ns: int) -> int:
+        """Let time pass; how many events there were."""
+        events = int(lib.pyddsi_sim_run(self.enter(), duration_ns))
+        for node in self.nodes:
+            node.pump()
+        return events
+
+    def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
+        """Let time pass until `ready` answers something true, which is the result, or the time is over."""
+        left = nanoseconds(timeout, "timeout")
+        found = ready()
+        waited = 0
+        while not found and left > 0:
+            step = min(left, STEP_FINE_NS if waited < 10 * STEP_NS else STEP_NS)
+            before = self.now_ns
+            self.run(step)
+            if self.now_ns == before:
+                raise PyddsiError(f"the simulation stands still: {self.busy()}")
+            left -= step
+            waited += step
+            found = ready()
+        return found
+
+    def busy(self) -> str | None:
+        """What is left to do."""
+        why = lib.pyddsi_sim_busy(self.enter())
+        return None if why == ffi.NULL else text(why)
+
+    # ---- names ----
+
+    def number(self, name: str, bits: int) -> int:
+        """
+        The number of a resource or selection of this name, the same wherever it is named.
+
+        It comes from the name itself, so that it does not depend on what else there is in a world, unless two names
+        meet at one number; then the later one moves on.
+        """
+        if name in self._numbers:
+            return self._numbers[name]
+        most = NAMES_SMALL if bits == 8 else NAMES_USUAL
+        span = most - NAMES_FROM
+        start = zlib.crc32(name.encode()) % span
+        for step in range(span):
+            number = NAMES_FROM + (start + step) % span
+            if number not in self._taken:
+                break
+        else:
+            number = max(self._taken) + 1
+        self._taken.add(number)
+        self._numbers[name] = number
+        return number
+
+    def named(self, name: str, number: int) -> None:
+        """The program gives this name a number of its own."""
+        self._numbers.setdefault(name, number)
+        self._taken.add(number)
+
+    def node_by_id(self, peer_id: bytes) -> Node | None:
+        """The node with this id on the wire."""
+        return next((node for node in self.nodes if node.id == peer_id), None)
