@@ -36,6 +36,7 @@ struct load {
     uint32_t way;       /* enum pyddsi_way */
     uint32_t receivers; /* nodes beside the sender */
     uint32_t reliable;  /* 1, or 0: best effort */
+    uint32_t seq_bits;  /* of sequence numbers; 0: as usual */
 };
 
 struct world {
@@ -235,6 +236,7 @@ static bool make_node(struct world *world, uint32_t index)
     config.seed = 7 + index;
     config.incarnation = 1;
     config.multicast_to[0] = config.scout_to = group;
+    config.seq_bits = (uint8_t)(world->load.seq_bits != 0 ? world->load.seq_bits : config.seq_bits);
     if (world->load.size > 65536) { /* several of them must fit the window */
         config.multicast_bytes[0] = 4U << 20;
         config.multicast_samples[0] = 4096;
@@ -381,23 +383,24 @@ uint64_t bench_copy(struct world *world, uint64_t samples)
     return now_ns() - start;
 }
 
-/* The program: SIZE KIND BATCH BURST WAY RECEIVERS RELIABLE SAMPLES, a round to get warm, and then the samples. */
+/* The program: the numbers of a load in the order of its struct, and how many samples. */
 int main(int count_of, char **words)
 {
     struct load load;
     struct cost cost;
-    uint32_t *fields[] = {&load.size, &load.kind, &load.batch, &load.burst, &load.way, &load.receivers, &load.reliable};
-    if (count_of != 9) {
+    uint32_t *fields[] = {&load.size, &load.kind,      &load.batch,    &load.burst,
+                          &load.way,  &load.receivers, &load.reliable, &load.seq_bits};
+    if (count_of != 10) {
         return 2;
     }
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         *fields[i] = (uint32_t)strtoul(words[1 + i], NULL, 10);
     }
     struct world *world = bench_new(&load);
     if (world == NULL) {
         return 1;
     }
-    int status = bench_run(world, strtoull(words[8], NULL, 10), &cost);
+    int status = bench_run(world, strtoull(words[9], NULL, 10), &cost);
     printf("%llu samples %llu taken %.0f/s packets %llu bytes %llu acks %llu %llu waits %llu\n",
            (unsigned long long)cost.samples, (unsigned long long)cost.taken,
            (double)cost.samples * 1e9 / (double)(cost.ns + 1), (unsigned long long)cost.packets,

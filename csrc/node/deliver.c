@@ -3,7 +3,7 @@
  *     message ─► which readers? ─► has each of them room? ─► a record in each ring
  *                (remembered)       and each guard?           (a view: the bytes stay in their slot)
  *
- * All or none: a message that one of its readers cannot take (its ring is full and it wants to wait, or its guard has no
+ * All or none: a sample that one of its readers cannot take (its ring is full and it wants to wait, or its guard has no
  * room) is given to none, and comes again when something has changed. Best effort waits for nobody: who has no
  * room loses it, with a line in the ledger.
  *
@@ -78,17 +78,15 @@ static bool guarded(struct pdi_node *node, const struct pdi_subscriber *reader)
     return true;
 }
 
-/* Whether `count` more samples may come now. More than the ring ever holds must not wait for ever: they come when it is
- * empty, and lose what does not fit. */
-static bool ready(struct pdi_node *node, const struct pdi_route *route, uint32_t count)
+/* Whether all of them can take one more sample. */
+static bool ready(struct pdi_node *node, const struct pdi_route *route)
 {
     for (uint32_t i = 0; i < route->count; i++) {
         const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
         if (!reader->used) {
             continue;
         }
-        uint32_t least = count < reader->depth ? count : reader->depth;
-        if (reader->on_full == PYDDSI_WAIT && used(reader) + least > reader->depth) {
+        if (reader->on_full == PYDDSI_WAIT && used(reader) >= reader->depth) {
             return false;
         }
         if (reader->guards != 0 && !guarded(node, reader)) {
@@ -267,30 +265,29 @@ static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uin
     return true;
 }
 
+/* The samples of a batch go one by one, as there is room; the order remembers how many have gone. */
 static int batch(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
 {
+    uint16_t *part = &node->parts[arrival->peer * node->config.conduits_in + arrival->conduit];
     pyddsi_list samples = message->samples;
     pyddsi_sample sample;
     uint8_t space = (uint8_t)message->space;
     bool own_ids = (message->flags & PYDDSI_A) != 0;
-    /* With ids of their own each may have other readers; room is asked as if all were for the same ones. */
-    while (arrival->reliable && pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
+    uint16_t done = 0;
+    while (pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
+        if (arrival->reliable && done++ < *part) {
+            continue;
+        }
         uint64_t id = own_ids ? sample.rid : message->rid;
         const struct pdi_route *route = route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
-        if (!ready(node, route, (uint32_t)message->samples.count)) {
+        if (arrival->reliable && !ready(node, route)) {
             return PYDDSI_AGAIN;
         }
-        if (!own_ids) {
-            break;
-        }
-    }
-    samples = message->samples;
-    while (pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
-        uint64_t id = own_ids ? sample.rid : message->rid;
-        const struct pdi_route *route = route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
         pyddsi_received record = record_of(arrival, message, id, sample.payload, now);
         spread(node, route, &record, now);
+        *part = (uint16_t)(*part + arrival->reliable);
     }
+    *part = arrival->reliable ? 0 : *part;
     return PYDDSI_OK;
 }
 
@@ -321,7 +318,7 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const 
     if (!kept && route->count != 0) {
         return PYDDSI_AGAIN; /* the packet lies where the next one will: nobody could look at it */
     }
-    if (arrival->reliable && !ready(node, route, 1)) {
+    if (arrival->reliable && !ready(node, route)) {
         return PYDDSI_AGAIN;
     }
     if (message->fragment) {

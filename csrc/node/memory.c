@@ -181,6 +181,7 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     node->orders = pdi_carve(carve, orders, sizeof *node->orders);
     node->kept = pdi_carve(carve, (size_t)orders * config->order_max, sizeof *node->kept);
     node->held = pdi_carve(carve, PDI_BITSET_WORDS(orders), 8);
+    node->parts = pdi_carve(carve, orders, sizeof *node->parts);
     uint8_t *slots = pdi_carve(carve, config->slots_max, config->packet_max);
     struct pdi_atomic32 *holds = pdi_carve(carve, config->slots_max, sizeof *holds);
     void *free_ring = pdi_carve(carve, PDI_RING_MPSC_BYTES(config->slots_max, 4), 1);
@@ -201,6 +202,7 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     (void)pdi_map_init(&node->endpoints, map, map_used, endpoints, node->hash_seed);
     memset(node->orders, 0, orders * sizeof *node->orders);
     memset(node->held, 0, PDI_BITSET_WORDS(orders) * 8);
+    memset(node->parts, 0, orders * sizeof *node->parts);
     for (uint32_t i = 0; i < config->peers_max; i++) {
         pdi_receive_fresh(node, i);
     }

@@ -13,6 +13,9 @@
  *     EACH         all                                           no
  *     AUTO         the only one, while there is but one          if there are more, as MULTICAST
  *
+ * A publisher that keeps samples for those who come late gives each a copy of its own, whatever the way: first what was,
+ * then what comes, on one conduit and so in order.
+ *
  * On a conduit that several peers hear, the least of them decides what may be sent there (features).
  */
 #include "node/state.h"
@@ -39,7 +42,7 @@ void pdi_plan_features(struct pdi_node *node)
 static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    bool grouped = publisher->conduit < node->config.multicasts &&
+    bool grouped = publisher->conduit < node->config.multicasts && publisher->durability == PYDDSI_VOLATILE &&
                    (publisher->way == PYDDSI_WAY_MULTICAST || (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
     memcpy(publisher->singles_bits, publisher->pushed, words * sizeof(uint64_t));

@@ -314,6 +314,13 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         return PYDDSI_AGAIN;
     }
     bool goes = find_way(node, publisher, payload, &way);
+    if (goes && publisher->durability != PYDDSI_VOLATILE) {
+        /* who still gets what was before gets this one after it, from the shelf */
+        memcpy(way.bits, way.singles, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
+        way.singles = way.bits;
+        pdi_shelf_late(node, publisher, way.bits);
+        way.count = pdi_bitset_count(way.bits, node->config.peers_max);
+    }
     if (goes) {
         struct pdi_entry model = model_of(publisher);
         uint32_t piece = piece_of(node, &model, size);

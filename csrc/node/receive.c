@@ -198,6 +198,9 @@ static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit, const 
 {
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     node->stats.synchs_in++;
+    if (!order->synched && node->peers[peer].session != 0 && !node->personal) {
+        return; /* meant for others: ours is on its way, and says where we begin */
+    }
     int status = pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
     if (status == PYDDSI_AGAIN) {
         struct pdi_kept kept;
@@ -206,6 +209,7 @@ static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit, const 
             drop_kept(node, peer, kept.slot);
             lost++;
         }
+        node->parts[peer * node->config.conduits_in + conduit] = 0;
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_GAP, 0, 0, lost, now);
         order->held = 0;
         status = pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
@@ -312,8 +316,10 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     pyddsi_message message;
     int status;
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
+    node->personal = 0;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* at most the packet's bytes */
         node->stats.messages_in++;
+        node->personal = node->personal || message.kind == PYDDSI_KEEPALIVE;
         if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG || message.kind == PYDDSI_RSPACE) {
@@ -454,6 +460,7 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
             drop_kept(node, peer, kept.slot);
             lost++;
         }
+        node->parts[index] = 0;
         pdi_bitset_clear(node->held, index);
         pdi_timer_set(node, pdi_timer_order(node, index), PDI_TIME_NEVER);
     }

@@ -156,7 +156,11 @@ void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint3
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
     conduit->members++;
     uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
-    node->peers[peer].synchs |= UINT64_C(1) << bit;
+    struct pdi_node_peer *who = &node->peers[peer];
+    who->synchs |= UINT64_C(1) << bit;
+    who->unsure |= UINT64_C(1) << bit;
+    who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
+    who->unsure_at = pdi_time_add(now, who->unsure_wait);
     pdi_bitset_set(node->talk, peer);
 }
 
@@ -310,6 +314,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     uint64_t next = conduit->window.next;
     uint64_t base = base_of(conduit);
+    node->peers[peer].unsure &= ~(UINT64_C(1) << message->conduit);
     uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
     const struct pdi_member *member = pdi_node_member(node, conduit, peer);
     uint64_t least = member->joined && member->acked < base ? member->acked : base;

@@ -30,24 +30,39 @@ static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit
     }
 }
 
-static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, int s, uint8_t *out, size_t room, pdi_time now)
+/* SYNCH: to all, or to one peer. To one it says what that one has not acknowledged; above all, where one who has just
+ * joined begins: at what was next then, although others may still lack what was before. (A group's SYNCH says what
+ * the slowest of all lacks; who began there would get what was never meant for him.) So that he can tell the two apart, one
+ * to a peer who knows our extensions is led by a KEEPALIVE. */
+static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, int s, uint8_t *out, size_t room,
+                          pdi_time now)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint64_t next = conduit->window.next;
-    uint32_t outstanding = span.next - span.base;
+    uint64_t outstanding = span.next - span.base;
+    size_t size = 0;
+    pyddsi_fault fault;
+    if (peer != PDI_NONE) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && next - member->acked < outstanding) {
+            outstanding = next - member->acked;
+        }
+        pyddsi_message keepalive = {.kind = PYDDSI_KEEPALIVE, .id = {node->config.id, node->config.id_size}};
+        if (node->peers[peer].session != 0) {
+            (void)pdi_encode_message(&keepalive, out, room, &size, &fault);
+        }
+    }
     pyddsi_message message = {
         .kind = PYDDSI_SYNCH,
         .flags = (uint8_t)(PYDDSI_R | (s ? PYDDSI_S : 0) | (outstanding != 0 ? PYDDSI_U : 0)),
         .sn = next & node->seq.mask,
         .count = outstanding,
     };
-    uint8_t *at = pdi_pack_conduit(out, conduit->id);
-    size_t size = (size_t)(at - out);
-    pyddsi_fault fault;
+    size = (size_t)(pdi_pack_conduit(out + size, conduit->id) - out);
     if (pdi_encode_message(&message, out, room, &size, &fault) != PYDDSI_OK) {
         return 0;
     }
-    if (s) {
+    if (s && peer == PDI_NONE) {
         conduit->synch_point = now;
         conduit->unsynched = 0;
     }
@@ -66,7 +81,7 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
         uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs);
         who->synchs &= who->synchs - 1;
         struct pdi_conduit *conduit = bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
-        size_t size = write_synch(node, conduit, 1, out, room, now);
+        size_t size = write_synch(node, conduit, peer, 1, out, room, now);
         if (size != 0) {
             return size;
         }
@@ -225,7 +240,7 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     if (conduit->synch != 0) {
         int s = conduit->synch == 2;
         conduit->synch = 0;
-        size_t size = write_synch(node, conduit, s, out, room, now);
+        size_t size = write_synch(node, conduit, PDI_NONE, s, out, room, now);
         if (size != 0) {
             return size;
         }

@@ -182,6 +182,7 @@ static bool establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->reason = 0;
     who->farewell = 0;
     who->slots = 0;
+    who->unsure = 0;
     node->opening -= opening;
     int status = opening ? pdi_peer_establish(&who->word, deadline) : pdi_peer_accept(&who->word, deadline);
     if (status != PYDDSI_OK) {
@@ -495,6 +496,14 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         ping(node, peer, now);
         due = who->ping_next;
+        if (who->unsure != 0 && who->unsure_at <= now) {
+            pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
+            who->synchs |= who->unsure;
+            pdi_bitset_set(node->talk, peer);
+            who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;
+            who->unsure_at = pdi_time_add(now, who->unsure_wait);
+        }
+        due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
         if (view.deadline_ms != 0) {
             uint32_t left = view.deadline_ms - pdi_node_ms(now);
             pdi_time lease = pdi_time_add(now - now % PDI_TIME_MS, ((uint64_t)left + 1) * PDI_TIME_MS);

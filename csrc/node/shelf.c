@@ -209,6 +209,20 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
     }
 }
 
+/* Clears the bits of peers that have not yet got all that was before: the next sample reaches them by the shelf. */
+void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers)
+{
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->publisher == index && puller->mode == PYDDSI_PUSH && puller->wanting) {
+            pdi_bitset_clear(peers, puller->peer);
+            puller->until = publisher->shelf_next + 1;
+            puller->left = UINT64_MAX;
+        }
+    }
+}
+
 /* ---- answering ---- */
 
 void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now)

@@ -132,6 +132,9 @@ struct pdi_node_peer {
     uint8_t groups;     /* bit i: it has joined the group of our multicast conduit i */
     uint64_t acks;      /* bit k: an ACKNACK for its conduit k is to go */
     uint64_t answers;   /* bit k: ... whether or not anything is missing */
+    uint64_t unsure;    /* the same bits: it has not acknowledged anything there yet, so it may not have begun */
+    pdi_time unsure_at; /* when it is told again where to begin, */
+    pdi_time unsure_wait;
     uint64_t synchs;    /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
     pdi_time open_at;   /* opening: when the next OPEN goes */
     struct pdi_rtt rtt;
@@ -366,6 +369,8 @@ struct pdi_node {
     struct pdi_order *orders; /* [peer][conduit] */
     struct pdi_kept *kept;
     uint64_t *held;           /* bit: this order waits for a reader, a guard or another conduit */
+    uint8_t personal;         /* the packet at hand began with a KEEPALIVE: its SYNCH is for us */
+    uint16_t *parts;          /* [order]: samples of the batch at its head that have been delivered */
     uint8_t kick;             /* something has changed for which held ones may wait */
     struct pdi_pool pool;
     uint32_t slot;            /* the one offered; PDI_POOL_NONE: the spare */
@@ -535,6 +540,7 @@ struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t 
 
 /* shelf.c */
 void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes, pdi_time now);
+void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers);
 void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now);
 void pdi_shelf_tick(struct pdi_node *node, pdi_time now);

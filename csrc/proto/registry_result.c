@@ -146,7 +146,7 @@ void pdi_registry_result(struct pdi_registry *registry, uint32_t peer, uint64_t 
         return; /* we never asked */
     struct pdi_batch batch = hears->batch[at];
     hears->batches--;
-    for (; at < hears->batches; at++)
+    for (; at < hears->batches && at + 1 < PDI_REGISTRY_BATCHES_MAX; at++)
         hears->batch[at] = hears->batch[at + 1];
     hears->stalled = false;
     if (status == PDI_STATUS_OK) {

@@ -381,7 +381,7 @@ int pdi_mode_judge(const struct pdi_registry *registry, uint64_t id, uint64_t mo
 /* ---- registry_result.c */
 
 /* The peer has refused the local for good, or never will know what it stands on. */
-void pdi_local_refuse(struct pdi_registry *registry, uint32_t peer, uint32_t local, uint8_t status);
+void pdi_local_refuse(struct pdi_registry *registry, uint32_t peer, uint32_t index, uint8_t status);
 /* A result of this peer. */
 void pdi_registry_result(struct pdi_registry *registry, uint32_t peer, uint64_t commit,
                          uint64_t status, uint64_t id);

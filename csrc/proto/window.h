@@ -11,9 +11,10 @@
  *        acknowledged  │ may be asked for again │ promised to open loans │ free
  *     ─────────────────┼────────────────────────┼────────────────────────┼─────  entries_max ahead
  *                      │                        │                        │       of base at most
- *                      ▼ entries                ▼
- *     memory    ░░░│ 7, 8 │ open │ 9 │ shrunk: 10 ··│ given up │ 6 │ rest too small for the next │
- *                  └ head                           the oldest ┘   └ skipped, the next is at 0
+ *                      ▼ entries tell where
+ *     memory  │ 7, 8 │ open │ 9 │      free      │ given up │ 6 │ open │ skipped │
+ *             │                 └ head           └ the oldest          └ too small for 7 and 8
+ *             └ so they begin here
  *
  * The sender reserves room, fills it in place, and commits it, which gives it its numbers, or
  * abandons it. The receive thread moves base when acknowledgements allow, and reads the messages in
@@ -155,8 +156,8 @@ struct pdi_window_snapshot {
 };
 
 /* Makes an empty window whose first number is 0, in memory[size], entries[entries_max] and
- * regions[regions_max]. Numbers of L bits can be told apart only if entries_max is at most 2^(L-2),
- * or 2^(L-1) if nothing is sent twice out of order; the caller sees to that.
+ * regions[regions_max]. entries_max must be less than half the circle of the numbers on the wire
+ * (base/seq.h), which the caller sees to.
  * PYDDSI_OK; PYDDSI_BAD_ARGUMENT for a size that is out of the limits above. */
 int pdi_window_init(struct pdi_window *window, uint8_t *memory, uint32_t size,
                     struct pdi_entry *entries, uint32_t entries_max, struct pdi_region *regions,

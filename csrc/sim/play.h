@@ -74,6 +74,7 @@ struct pdi_writer {
     /* a large sample on its way */
     uint8_t *large;
     uint32_t large_size, large_done;
+    uint8_t large_dropped; /* it will be given up before its end */
     uint8_t large_colour;
     uint32_t large_matched;
     uint64_t large_stamp;

@@ -64,46 +64,54 @@ static int put_many(struct pdi_play *play, struct pdi_writer *writer, struct pdi
     return status;
 }
 
-/* Goes on with a large sample, or begins one. OK: it is out; AGAIN: it goes on later. */
+/* Begins a large sample: OK, and it goes out with the next steps. */
+static int begin_large(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
+                       pdi_time now)
+{
+    uint32_t size = (uint32_t)pdi_play_between(&writer->rand, writer->size_max, writer->large_max);
+    writer->large_matched = pdi_audit_matched(&play->audit, writer->author);
+    writer->large_stamp = play->audit.stamp;
+    int status = pdi_node_begin(node, writer->handle, size, now);
+    if (status != PYDDSI_OK)
+        return status;
+    writer->large = malloc(size);
+    if (writer->large == NULL)
+        return PYDDSI_NO_SPACE;
+    writer->large_size = size;
+    writer->large_done = 0;
+    writer->large_dropped = pdi_play_ppm(&writer->rand, writer->drop_ppm);
+    writer->large_colour = (uint8_t)pdi_rand_u64(&writer->rand);
+    pdi_audit_fill(&play->audit, writer->author, 0, writer->large_colour, writer->large, size);
+    return PYDDSI_OK;
+}
+
+/* Goes on with a large sample, or begins one. OK: it is out, or given up; AGAIN: it goes on later. */
 static int put_large(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
                      pdi_time now)
 {
-    if (writer->large == NULL) {
-        uint32_t size =
-            (uint32_t)pdi_play_between(&writer->rand, writer->size_max, writer->large_max);
-        bool told = pdi_rand_chance(&writer->rand, 1, 2);
-        writer->large_matched = pdi_audit_matched(&play->audit, writer->author);
-        writer->large_stamp = play->audit.stamp;
-        int status = pdi_node_begin(node, writer->handle, told ? size : 0, now);
-        if (status != PYDDSI_OK)
-            return status;
-        writer->large = malloc(size);
-        if (writer->large == NULL)
-            return PYDDSI_NO_SPACE;
-        writer->large_size = size;
-        writer->large_done = 0;
-        writer->large_colour = (uint8_t)pdi_rand_u64(&writer->rand);
-        pdi_audit_fill(&play->audit, writer->author, 0, writer->large_colour, writer->large, size);
-    }
+    int status = writer->large == NULL ? begin_large(play, writer, node, now) : PYDDSI_OK;
+    if (status != PYDDSI_OK)
+        return status;
     size_t taken = 0;
     uint32_t rest = writer->large_size - writer->large_done;
-    int status = PYDDSI_OK;
-    if (rest != 0) {
+    if (writer->large_dropped && pdi_rand_chance(&writer->rand, 1, 3)) {
+        status = pdi_node_end(node, writer->handle, 1, now);
+        if (status == PYDDSI_AGAIN)
+            return status;
+    } else {
+        if (writer->large_dropped) /* never its last piece, with which it would be out */
+            rest = rest > 1 ? rest - 1 : 0;
         status = pdi_node_more(node, writer->handle, writer->large + writer->large_done, rest,
                                &taken, now);
         writer->large_done += (uint32_t)taken;
-        if (writer->large_done < writer->large_size)
-            return status < 0 ? status : PYDDSI_AGAIN;
+        if (status >= 0 && writer->large_done < writer->large_size)
+            return PYDDSI_AGAIN;
+        if (status == PYDDSI_OK)
+            pdi_audit_put(&play->audit, writer->author, writer->large_colour, writer->large_matched,
+                          writer->large_stamp);
     }
-    int drop = pdi_play_ppm(&writer->rand, writer->drop_ppm);
-    status = pdi_node_end(node, writer->handle, drop, now);
-    if (status == PYDDSI_AGAIN)
-        return status;
     free(writer->large);
     writer->large = NULL;
-    if (status == PYDDSI_OK && !drop)
-        pdi_audit_put(&play->audit, writer->author, writer->large_colour, writer->large_matched,
-                      writer->large_stamp);
     return status;
 }
 

@@ -115,7 +115,8 @@ static void put(struct pdi_play *play, uint8_t step)
     static const uint32_t sizes[] = {PDI_AUDIT_STUB, 40, 200, 1000};
     uint32_t index = step & 3;
     struct pdi_writer *writer = &play->writers[index];
-    writer->size_min = writer->size_max = sizes[step >> 2 & 3];
+    uint32_t size = sizes[step >> 2 & 3], most = play->config.multicast_bytes[0] / 2;
+    writer->size_min = writer->size_max = size < most ? size : most;
     writer->many_max = (step >> 4 & 3) == 3 ? 4 : 1;
     writer->idle = 0;
     pdi_play_write(play, index);
@@ -286,9 +287,11 @@ void pdi_scenario_script_run(struct pdi_play *play)
     bool harmless = pdi_rand_chance(&play->rand, 3, 4);
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)pdi_rand_u64(&play->rand);
+        if (byte >= 0x80 && pdi_rand_chance(&play->rand, 2, 3))
+            byte = 0x40 + (byte & 0x3f); /* put more than fail */
         uint8_t what = (uint8_t)((byte & 0x7f) % STEP_COUNT);
         if (harmless && byte >= 0x80 && (what == STEP_INJECT || what == STEP_CORRUPT))
-            byte = 0x4c;
+            byte = 0x44;
         script[i] = byte;
     }
     act(play, script, size);

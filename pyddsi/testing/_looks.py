@@ -12,7 +12,7 @@ from pyddsi.capture import Endpoint
 from pyddsi.errors import WireError
 
 if TYPE_CHECKING:
-    from pyddsi.testing._ends import Declared
+    from pyddsi.testing._declared import Declared
 
 ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local"}
 STATUSES = {status.value: status.name.lower() for status in wire.Status} | {
@@ -35,15 +35,16 @@ def endpoint(raw: Any) -> Endpoint | None:
 
 def raw_endpoint(what: str, address: tuple[str, int]) -> dict[str, Any]:
     """An address as the core writes it."""
+    wrong = (
+        f"{what} is a pair of an IP address and a port, such as ('10.0.0.9', 7447), not {address!r}"
+    )
     try:
         host, port = address
         packed = ip_address(host).packed
-        if not 0 < port < 65536:
-            raise ValueError(port)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{what} is a pair of an IP address and a port, such as ('10.0.0.9', 7447), not {address!r}"
-        ) from None
+        raise ValueError(wrong) from None
+    if not 0 < port < 65536:
+        raise ValueError(wrong)
     return {"ip": packed.ljust(16, b"\0"), "port": port, "kind": 4 if len(packed) == 4 else 6}
 
 
@@ -197,9 +198,7 @@ class Peer:
 
 
 FEATURES = {
-    name: bit
-    for name, bit in enumeration("pyddsi_feature", "PYDDSI_CAN_").items()
-    if name != "all"
+    name: bit for name, bit in enumeration("pyddsi_feature", "PYDDSI_CAN_").items() if name != "all"
 }
 
 
@@ -266,9 +265,7 @@ class Packet:
 
     def __str__(self) -> str:
         ends = f"{self.source or self.from_} > {self.target or self.to}"
-        return f"{self.sent_ns / 1e9:.6f} {ends} {self.fate}: " + "; ".join(
-            map(str, self.messages)
-        )
+        return f"{self.sent_ns / 1e9:.6f} {ends} {self.fate}: " + "; ".join(map(str, self.messages))
 
 
 def packets(sim: Any, names: list[str]) -> list[Packet]:

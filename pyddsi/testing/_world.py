@@ -80,6 +80,7 @@ class World:
         self._returned: deque[tuple[int, int, Any]] = deque()
         self._numbers: dict[str, int] = {}
         self._taken: set[int] = set()
+        self.names: dict[tuple[int, int], str] = {}
 
     # ---- the way in ----
 
@@ -161,6 +162,11 @@ class World:
         """The program gives this name a number of its own."""
         self._numbers.setdefault(name, number)
         self._taken.add(number)
+
+    def name_of(self, space: int, wire_id: int) -> str | int:
+        """What a resource or selection with this id on the wire is called, or its number."""
+        key = space, wire_id
+        return self.names.get(key, wire_id >> 1)
 
     def node_by_id(self, peer_id: bytes) -> Node | None:
         """The node with this id on the wire."""

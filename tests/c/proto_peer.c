@@ -649,7 +649,7 @@ static unsigned race_all(struct pdi_peer_view start, struct racer first, struct 
 }
 
 /* 002-59, 002-63: If it failed, an ACCEPT that comes while an OPEN is repeated or given up would
- * make half a session, or two: it finds OPENING with a higher count, or it comes first, or too late. */
+ * make half a session, or two: it finds OPENING with a higher count, or comes first, or too late. */
 static void test_accept_races(void)
 {
     struct pdi_peer_view opening_2 = {2, 0, 9, 0};

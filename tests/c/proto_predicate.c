@@ -539,7 +539,7 @@ static void test_json_numbers(void)
         double size = wanted < 0 ? -wanted : wanted;
         CHECK(!(value < wanted || value > wanted) || off <= size * 4e-15 || size < 1e-300);
         double again = 0; /* the same with three zeros more and an exponent smaller by three */
-        digits %= UINT64_C(10000000000000000);
+        digits = 1 + digits % UINT64_C(1000000000000000);
         for (int zeros = 0; zeros < 4; zeros += 3) {
             snprintf(text, sizeof text, "%" PRIu64 "%.*se%d", digits, zeros, "000",
                      (int)(seed % 500) - 250 - zeros);

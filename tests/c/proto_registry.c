@@ -406,7 +406,7 @@ static void test_unsupported(void)
     CHECK_EQ(refused(A, selection(3, "a")), PDI_STATUS_UNSUPPORTED);
 }
 
-/* 002-107: if it failed, a tag would be accepted without an effect. 002-17: or a binding. */
+/* 002-16, 002-17, 002-107: if it failed, a selection, a binding or a tag would be accepted without an effect. */
 static void test_selections(void)
 {
     static const uint8_t dark[] = "{\"lum\": 0}", bright[] = "{\"lum\": 3}";
@@ -556,8 +556,8 @@ static void test_quality(void)
     CHECK_EQ(pdi_registry_durability(node[A], 0, 2), PYDDSI_TRANSIENT); /* only B says anything */
 }
 
-/* 002-117: if it failed, what cannot be accepted would be taken for accepted. 002-100: or an unfinished transaction would
- * leave a trace. */
+/* 002-117: if it failed, what cannot be accepted would be taken for accepted. 002-100, 002-101: or an unfinished
+ * transaction would leave a trace, also in the next session of the same peer. */
 static void test_committed(void)
 {
     struct pdi_registry_usage before, after;

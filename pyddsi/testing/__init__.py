@@ -1,0 +1,51 @@
+"""
+Test programs against a network that fails as it is told to, in memory, in virtual time, from one seed.
+
+    with Sim(seed=1, loss=0.05, delay=0.001) as sim:
+        a, b = sim.node("a"), sim.node("b")
+        pub = a.publisher("plant/robot/7/pose")
+        sub = b.subscriber("plant/robot/*/pose")
+        pub.wait_matched()
+        pub.put(b"hello")
+        assert sub.recv().data == b"hello"
+
+The nodes are the real ones: the same compiled core that speaks to a network. docs/guide/sim.md is the tutorial.
+
+    _sim        Sim: nodes, links, time
+     └ _node    Node: declarations, faults, looks
+        ├ _options                 what it can be told at its start
+        ├ _publisher, _subscriber  the two ends of a way, and samples
+        │  └ _declared             what they have in common
+        ├ _looks                   Event, Drop, Stats, Peer, Window, Packet
+        └ _world                   the memory, its clock, numbers for names
+"""
+
+from __future__ import annotations
+
+from pyddsi.testing._declared import Declared, Resource, Selection
+from pyddsi.testing._looks import Drop, Event, Packet, Peer, Stats, Window
+from pyddsi.testing._node import Node
+from pyddsi.testing._options import NodeOptions
+from pyddsi.testing._publisher import Loan, Publisher, Stream
+from pyddsi.testing._sim import Sim
+from pyddsi.testing._subscriber import Sample, Subscriber
+
+__all__ = [
+    "Declared",
+    "Drop",
+    "Event",
+    "Loan",
+    "Node",
+    "NodeOptions",
+    "Packet",
+    "Peer",
+    "Publisher",
+    "Resource",
+    "Sample",
+    "Selection",
+    "Sim",
+    "Stats",
+    "Stream",
+    "Subscriber",
+    "Window",
+]
