@@ -355,12 +355,11 @@ int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *s
     if (reader == NULL) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    bool was_full = used(reader) >= reader->depth;
     if (!pop(node, reader, sample)) {
         return PYDDSI_AGAIN;
     }
-    if (was_full || reader->on_full == PYDDSI_WAIT) {
-        node->kick = 1;
+    if (node->holding != 0) {
+        node->kick = 1; /* what is held may have waited for this place */
     }
     node->stats.taken++;
     return PYDDSI_OK;

@@ -140,6 +140,7 @@ static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher, co
                                       .id = publisher->id,
                                       .last_reliable = left->window.next - 1,
                                       .last_best = left->best - 1};
+            node->moves_used++;
             return;
         }
     }

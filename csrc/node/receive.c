@@ -82,7 +82,7 @@ static void proceed(struct pdi_node *node, uint32_t peer, uint32_t conduit, pdi_
         if (kept == NULL) {
             struct pdi_gap gap;
             order->held = 0;
-            pdi_bitset_clear(node->held, index);
+            pdi_held_set(node, index, false);
             if (pdi_order_skip(order, &gap) != PYDDSI_OK) {
                 break;
             }
@@ -104,7 +104,7 @@ static void proceed(struct pdi_node *node, uint32_t peer, uint32_t conduit, pdi_
         arrival.number = order->expected;
         if (handle(node, &arrival, &message, now) == PYDDSI_AGAIN) {
             order->held = 1;
-            pdi_bitset_set(node->held, index);
+            pdi_held_set(node, index, true);
             break;
         }
         if (!order->synched) {
@@ -154,7 +154,7 @@ static void reliable(struct pdi_node *node, struct pdi_arrival *arrival, const p
         verdict = PDI_ORDER_EARLY; /* it has come, but must wait */
         if (arrival->slot != PDI_POOL_NONE) {
             order->held = 1;
-            pdi_bitset_set(node->held, peer * node->config.conduits_in + arrival->conduit);
+            pdi_held_set(node, peer * node->config.conduits_in + arrival->conduit, true);
         }
     }
     if (verdict == PDI_ORDER_EARLY) {
@@ -345,6 +345,18 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     }
 }
 
+/* The peer at this address; the usual packet comes from where the last one came from. */
+static uint32_t sender(struct pdi_node *node, const pyddsi_endpoint *from)
+{
+    uint32_t peer = node->last_sender;
+    if (peer >= node->peers_used || !pdi_endpoint_equal(&node->peers[peer].endpoint, from) ||
+        !pdi_session_established(node, peer)) {
+        peer = pdi_session_find(node, from);
+        node->last_sender = peer != PDI_NONE ? peer : node->last_sender;
+    }
+    return peer;
+}
+
 void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now)
 {
     size_t room;
@@ -357,7 +369,7 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_SIZE, 0, 0, 1, now);
         return;
     }
-    uint32_t peer = pdi_session_find(node, from);
+    uint32_t peer = sender(node, from);
     bool inside = peer != PDI_NONE && pdi_peer_enter(&node->peers[peer].word, &epoch) == PYDDSI_OK;
     if (inside) {
         struct pdi_node_peer *who = &node->peers[peer];
@@ -422,7 +434,7 @@ void pdi_receive_retry(struct pdi_node *node, pdi_time now)
 {
     uint32_t orders = node->peers_used * node->config.conduits_in;
     node->kick = 0;
-    for (uint32_t i = pdi_bitset_find(node->held, orders, 0); i < orders; i = pdi_bitset_find(node->held, orders, i + 1)) {
+    for (uint32_t i = node->holding == 0 ? orders : pdi_bitset_find(node->held, orders, 0); i < orders; i = pdi_bitset_find(node->held, orders, i + 1)) {
         uint32_t peer = i / node->config.conduits_in, conduit = i % node->config.conduits_in;
         struct pdi_order *order = &node->orders[i];
         int64_t before = order->expected;
@@ -445,7 +457,7 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
         if (node->config.role == PYDDSI_CLIENT) {
             pdi_order_start(&node->orders[index]);
         }
-        pdi_bitset_clear(node->held, index);
+        pdi_held_set(node, index, false);
     }
 }
 
@@ -461,7 +473,7 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
             lost++;
         }
         node->parts[index] = 0;
-        pdi_bitset_clear(node->held, index);
+        pdi_held_set(node, index, false);
         pdi_timer_set(node, pdi_timer_order(node, index), PDI_TIME_NEVER);
     }
     if (lost != 0) {

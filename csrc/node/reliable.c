@@ -138,10 +138,11 @@ static void release(struct pdi_node *node, struct pdi_conduit *conduit)
         pdi_window_ack(&conduit->window, (uint32_t)least) == PYDDSI_OK) {
         conduit->synch_wait = node->config.synch_ms * PDI_TIME_MS;
         node->kick = 1; /* a guard, or a shelf, may wait for this room */
-        for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
+        for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
             struct pdi_move *move = &node->moves[i];
             if (move->used && move->on == conduit->number && move->number < least) {
                 move->used = 0;
+                node->moves_used--;
             }
         }
     }

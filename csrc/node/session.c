@@ -136,8 +136,11 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
     conduit->open = 0;
     conduit->draft_size = conduit->draft_samples = conduit->sealed_size = conduit->sealed_samples = 0;
     pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), PDI_TIME_NEVER);
-    for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
-        node->moves[i].used = node->moves[i].used && node->moves[i].on != conduit->number;
+    for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
+        if (node->moves[i].used && node->moves[i].on == conduit->number) {
+            node->moves[i].used = 0;
+            node->moves_used--;
+        }
     }
 }
 
@@ -427,6 +430,18 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
 }
 
+/* A KEEPALIVE from nobody we know. If it is one we know, it has moved. If not, it may believe in a session that we have
+ * lost, as after our restart: a CLOSE tells it, and means nothing to one who only keeps alive what it has with others. */
+static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, &chore->from);
+    if (peer != PDI_NONE || moved(node, chore, true, now)) {
+        return; /* known meanwhile, perhaps about to be */
+    }
+    pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
+    refuse(node, chore, 0);
+}
+
 void pdi_session_tick(struct pdi_node *node, pdi_time now)
 {
     for (uint32_t peer = pdi_bitset_find(node->ended, node->peers_used, 0); peer < node->peers_used;
@@ -449,9 +464,7 @@ void pdi_session_tick(struct pdi_node *node, pdi_time now)
             accept_chore(node, chore, now);
             break;
         default:
-            if (!moved(node, chore, true, now)) {
-                pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
-            }
+            stranger(node, chore, now);
         }
     }
 }

@@ -368,7 +368,9 @@ struct pdi_node {
     /* receiving */
     struct pdi_order *orders; /* [peer][conduit] */
     struct pdi_kept *kept;
-    uint64_t *held;           /* bit: this order waits for a reader, a guard or another conduit */
+    uint64_t *held;           /* bit: this order waits for a reader, a guard or another conduit, */
+    uint32_t holding;         /* how many do */
+    uint32_t last_sender;     /* whose packet came last */
     uint8_t personal;         /* the packet at hand began with a KEEPALIVE: its SYNCH is for us */
     uint16_t *parts;          /* [order]: samples of the batch at its head that have been delivered */
     uint8_t kick;             /* something has changed for which held ones may wait */
@@ -392,6 +394,7 @@ struct pdi_node {
     pyddsi_received *records;
     struct pdi_pages record_pages;
     struct pdi_move moves[PDI_MOVES_MAX];
+    uint32_t moves_used;
     struct pdi_window scratch;  /* loans that are copied, large best effort: it sends nothing */
     struct pdi_open_loan loans[PDI_LOANS_MAX];
     struct pdi_override overrides[PDI_OVERRIDES_MAX];
@@ -481,6 +484,14 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer);
 void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now);
 size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer, uint8_t *out, size_t room,
                              pdi_time now);
+
+static inline void pdi_held_set(struct pdi_node *node, uint32_t order, bool held)
+{
+    if (pdi_bitset_test(node->held, order) != held) {
+        node->held[order / 64] ^= pdi_bitset_mask(order);
+        node->holding = held ? node->holding + 1 : node->holding - 1;
+    }
+}
 
 /* What a message came as. `slot` may also name a series (deliver.c). */
 struct pdi_arrival {

@@ -71,9 +71,6 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
-    if (total / piece >= UINT32_MAX) {
-        return PYDDSI_BAD_ARGUMENT;
-    }
     bool room = true;
     uint32_t needed = PYDDSI_CAN_FRAGMENT | (publisher->space != 0 ? PYDDSI_CAN_SPACE : 0U);
     struct pdi_conduit *group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
@@ -87,9 +84,14 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
             pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
         }
     }
-    if (!room) {
+    uint32_t i = 0;
+    for (struct pdi_outflow *flow; (flow = next(node, index, &i)) != NULL;) { /* at most PDI_OUTFLOWS_MAX */
+        uint32_t half = conduit_of(node, flow)->window.size / 2;
+        piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
+    }
+    if (!room || total / piece >= UINT32_MAX) {
         finish(node, publisher);
-        return PYDDSI_NO_SPACE;
+        return room ? PYDDSI_BAD_ARGUMENT : PYDDSI_NO_SPACE;
     }
     publisher->streaming = 1;
     publisher->stream_piece = piece;

@@ -22,12 +22,18 @@ static uint32_t at_most(uint64_t value, uint32_t most)
     return value > most ? most : (uint32_t)value;
 }
 
+static uint32_t count_of(uint32_t value, uint32_t most)
+{
+    return at_least(at_most(value, most), 1);
+}
+
+/* Nothing overflows, whatever the configuration; init refuses what had to be cut down. */
 static struct sizes sizes_of(const pyddsi_config *config)
 {
-    struct sizes sizes = {.peers = at_least(config->peers_max, 1)};
-    uint32_t subscribers = at_least(config->subscribers_max, 1);
-    uint32_t resources = at_least(config->resources_max, 1);
-    uint32_t publishers = at_least(config->publishers_max, 1);
+    struct sizes sizes = {.peers = count_of(config->peers_max, PYDDSI_PEERS_MAX)};
+    uint32_t subscribers = count_of(config->subscribers_max, PDI_REGISTRY_LOCALS_MAX);
+    uint32_t resources = count_of(config->resources_max, PDI_REGISTRY_LOCALS_MAX);
+    uint32_t publishers = count_of(config->publishers_max, PDI_REGISTRY_LOCALS_MAX);
     uint32_t sharers = at_most(sizes.peers, PDI_REGISTRY_SHARERS_MAX);
     uint64_t links = (uint64_t)publishers * at_most(sizes.peers, 64);
     sizes.locals_max[PYDDSI_RESOURCE] = resources;
@@ -37,7 +43,7 @@ static struct sizes sizes_of(const pyddsi_config *config)
     sizes.locals_max[PYDDSI_BINDING] = subscribers;
     for (int kind = 0; kind <= PYDDSI_BINDING; kind++)
         sizes.locals += 2 * sizes.locals_max[kind]; /* as many again may wait to be forgotten */
-    sizes.subscriptions = at_least(config->remotes_max, 1);
+    sizes.subscriptions = count_of(config->remotes_max, PDI_REGISTRY_REMOTES_MAX);
     sizes.definitions = resources * sharers + sizes.subscriptions;
     sizes.selections = subscribers * 2 + sizes.subscriptions;
     sizes.topics = 2 * resources + sizes.locals + 2 * sizes.subscriptions;
@@ -153,7 +159,8 @@ int pdi_registry_init(struct pdi_registry **registry, const pyddsi_config *confi
     struct pdi_registry unused;
     struct pdi_registry *made = pdi_carve(carve, 1, sizeof *made);
     if (sizes.locals > PDI_REGISTRY_LOCALS_MAX || config->peers_max > PYDDSI_PEERS_MAX ||
-        config->id_size > PYDDSI_ID_MAX || config->rid_bits > 64)
+        config->remotes_max > PDI_REGISTRY_REMOTES_MAX || config->id_size > PYDDSI_ID_MAX ||
+        config->rid_bits > 64)
         return PYDDSI_BAD_ARGUMENT;
     if (made == NULL) {
         lay_out(&unused, config, &sizes, carve);

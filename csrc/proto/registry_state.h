@@ -45,6 +45,7 @@ enum {
     PDI_REGISTRY_ROUNDS_MAX = 1024, /* how often the same peer is told in a row to try again */
     PDI_REGISTRY_UNIT = 32,         /* names are kept in pieces of so many bytes */
     PDI_REGISTRY_LOCALS_MAX = 1 << 20,
+    PDI_REGISTRY_REMOTES_MAX = 1 << 22,
     PDI_REGISTRY_SHARERS_MAX = 16, /* on average so many peers may define the same resource */
 };
 

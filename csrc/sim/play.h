@@ -141,9 +141,9 @@ struct pdi_play {
     pdi_time half, stop,
         patience; /* patience: how long after stop it may take until all is quiet */
     uint64_t delivered[PDI_AUDIT_NODES_MAX]; /* when its readers were woken last */
-    uint8_t dead[PDI_AUDIT_NODES_MAX]; /* this node does not come back at half time */
-    uint8_t no_settle;                 /* matches are not compared at the end */
-    pyddsi_config config;              /* what the nodes of this play have in common */
+    uint8_t dead[PDI_AUDIT_NODES_MAX];       /* this node does not come back at half time */
+    uint8_t no_settle;                       /* matches are not compared at the end */
+    pyddsi_config config;                    /* what the nodes of this play have in common */
     uint8_t calm;
 
     struct pdi_play_thing things[PDI_PLAY_THINGS_MAX];

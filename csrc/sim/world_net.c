@@ -103,6 +103,7 @@ static void launch(struct pdi_world *world, struct pdi_world_link *link,
     memcpy(packet->data, sent->data, sent->size);
     packet->size = (uint32_t)sent->size;
     packet->to = (uint32_t)to;
+    packet->held = 0;
     packet->port = is_group(&sent->target) ? 0 : sent->target.port;
     packet->source = sent->source;
     if (link != NULL && link->quality.corrupt_ppm != 0 && sent->size != 0 &&
@@ -224,6 +225,7 @@ void pdi_world_arrive(struct pdi_world *world, uint32_t index)
         one->held = one->held_until < one->paused_until ? 1 : one->held + 1;
         one->held_until = one->held == 1 ? one->paused_until : one->held_until + 1;
         if (one->held <= PDI_WORLD_HELD_MAX) {
+            packet->held = 1;
             (void)pdi_world_schedule(world, PDI_WORLD_ITEM_PACKET + index, one->held_until);
             return;
         }
@@ -233,6 +235,22 @@ void pdi_world_arrive(struct pdi_world *world, uint32_t index)
         hand_over(world, to, &packet->source, packet->data, packet->size);
     }
     packet_give(world, index);
+}
+
+/* A pause ends early: what waits for the node comes now, in its order. */
+void pdi_world_hasten(struct pdi_world *world, int node)
+{
+    struct pdi_world_node *one = &world->nodes[node];
+    pdi_time early = one->paused_until > world->now ? one->paused_until - world->now : 0;
+    for (uint32_t i = 0; i < world->packets_room && one->held != 0; i++) {
+        uint32_t item = PDI_WORLD_ITEM_PACKET + i;
+        pdi_time at = item < world->heap_room ? pdi_heap_get(&world->heap, item) : PDI_TIME_NEVER;
+        if (at != PDI_TIME_NEVER && world->packets[i].held &&
+            world->packets[i].to == (uint32_t)node)
+            (void)pdi_heap_put(&world->heap, item, at - early);
+    }
+    one->held = 0;
+    one->held_until = 0;
 }
 
 int pdi_world_inject(struct pdi_world *world, int node, const pyddsi_endpoint *from,

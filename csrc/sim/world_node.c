@@ -148,7 +148,10 @@ int pdi_world_pause(struct pdi_world *world, int node, pdi_time duration)
 {
     if (!pdi_world_runs(world, node))
         return PYDDSI_BAD_ARGUMENT;
-    world->nodes[node].paused_until = duration == 0 ? 0 : pdi_time_add(world->now, duration);
+    pdi_time until = duration == 0 ? 0 : pdi_time_add(world->now, duration);
+    if (until < world->nodes[node].paused_until)
+        pdi_world_hasten(world, node);
+    world->nodes[node].paused_until = until;
     pdi_world_reschedule(world, node);
     return PYDDSI_OK;
 }

@@ -20,10 +20,10 @@ _SNAP = 262_144
 
 def _sum(data: bytes) -> int:
     """The checksum of an IP header."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return 0xFFFF - total
 
 
 def _packet(source: Endpoint, target: Endpoint, data: bytes) -> bytes:

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 
 import pyddsi
-from pyddsi.cli import decode, demo
+from pyddsi.cli import decode, demo, sim
 from pyddsi.errors import PyddsiError
 
-COMMANDS = (decode, demo)
+COMMANDS = (decode, demo, sim)
 
 
 class _Version(argparse.Action):

@@ -9,10 +9,14 @@ Test programs against a network that fails as it is told to, in memory, in virtu
         pub.put(b"hello")
         assert sub.recv().data == b"hello"
 
+`scenarios()` are worlds that play by themselves and are checked; `run_scenario("loss", 1)` plays one.
+
 The nodes are the real ones: the same compiled core that speaks to a network. docs/guide/sim.md is the tutorial.
 
+    _scenarios  worlds that play by themselves
     _sim        Sim: nodes, links, time
-     └ _node    Node: declarations, faults, looks
+     └ _node    Node: faults, looks
+        ├ _declaring               resources, publishers and subscribers made
         ├ _options                 what it can be told at its start
         ├ _publisher, _subscriber  the two ends of a way, and samples
         │  └ _declared             what they have in common
@@ -27,7 +31,17 @@ from pyddsi.testing._looks import Drop, Event, Packet, Peer, Stats, Window
 from pyddsi.testing._node import Node
 from pyddsi.testing._options import NodeOptions
 from pyddsi.testing._publisher import Loan, Publisher, Stream
-from pyddsi.testing._sim import Sim
+from pyddsi.testing._scenarios import (
+    Repair,
+    Report,
+    Scenario,
+    check_texts,
+    find_scenario,
+    measure_repair,
+    run_scenario,
+    scenarios,
+)
+from pyddsi.testing._sim import Sim, write_pcap
 from pyddsi.testing._subscriber import Sample, Subscriber
 
 __all__ = [
@@ -40,12 +54,21 @@ __all__ = [
     "Packet",
     "Peer",
     "Publisher",
+    "Repair",
+    "Report",
     "Resource",
     "Sample",
+    "Scenario",
     "Selection",
     "Sim",
     "Stats",
     "Stream",
     "Subscriber",
     "Window",
+    "check_texts",
+    "find_scenario",
+    "measure_repair",
+    "run_scenario",
+    "scenarios",
+    "write_pcap",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyddsi._native import lib
 from pyddsi.errors import ClosedError, DeclarationError, RejectedError
 from pyddsi.testing._looks import STATUSES
+from pyddsi.testing._world import TIMEOUT
 
 if TYPE_CHECKING:
     from pyddsi.testing._node import Node

@@ -119,7 +119,7 @@ class Publisher(Declared):
         def ready() -> bool:
             nonlocal status
             status = function(self._enter())
-            return status != lib.PYDDSI_AGAIN
+            return bool(status != lib.PYDDSI_AGAIN)
 
         if status == lib.PYDDSI_AGAIN and not wait:
             return False

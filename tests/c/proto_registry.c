@@ -797,6 +797,78 @@ static void test_refusals(void)
     CHECK_EQ(told(&first, &commit), 0);
 }
 
+/* 002-36: if it failed, an id that is forgotten and declared anew would keep what it was, or lose what it is. */
+static void test_anew(void)
+{
+    pyddsi_declaration first;
+    uint64_t commit;
+    pair();
+    uint32_t old = declare(A, resource(2, "/a"));
+    pump();
+    CHECK_EQ(pdi_registry_forget(node[A], old), PYDDSI_OK);
+    uint32_t anew = declare(A, resource(2, "/b"));
+    pump();
+    CHECK_EQ(pdi_registry_status(node[A], anew), PDI_STATUS_OK);
+    CHECK_EQ(pdi_registry_name(node[B], 0, 2).data[1], 'b');
+    /* whatever the peer could handle: forgets go alone, and nothing follows until they are settled */
+    begin();
+    make(A);
+    pdi_registry_join(node[A], B, (pyddsi_bytes){&ids[B], 1}, PYDDSI_CAN_ALL, 4);
+    old = declare(A, subscription(2));
+    CHECK_EQ(told(&first, &commit), 2);
+    CHECK_EQ(pdi_registry_forget(node[A], old), PYDDSI_OK);
+    anew = declare(A, subscription(2));
+    CHECK_EQ(told(&first, &commit), 0); /* the first one may have been accepted or not */
+    say_result(0, 0, 0);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 2);
+    CHECK_EQ(first.kind, PYDDSI_FORGET_SUBSCRIPTION);
+    CHECK_EQ(told(&first, &commit), 0);
+    say_result(1, 0, 0);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 2);
+    CHECK_EQ(first.kind, PYDDSI_SUBSCRIPTION);
+}
+
+/* 002-2: if it failed, a contest would be asked about without a pause, or one contested declaration would hold up the
+ * others, or others the contested one. */
+static void test_contested(void)
+{
+    pyddsi_declaration first;
+    uint64_t commit;
+    const uint8_t third = 3;
+    alone();
+    pdi_registry_join(node[A], 2, (pyddsi_bytes){&third, 1}, PYDDSI_CAN_ALL, 0);
+    declare(A, resource(2, "/a"));
+    declare(A, resource(4, "/b"));
+    uint8_t body[BODY], space;
+    size_t size;
+    CHECK_EQ(pdi_registry_output(node[A], 2, body, sizeof body, &size, &space), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 3);
+    say_result(commit, PDI_STATUS_RETRY, 2);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 2); /* the other one goes on alone */
+    CHECK_EQ(first.id, 4);
+    say_result(commit, 0, 0);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 0); /* the third one owes an answer */
+    CHECK(!pdi_registry_pending(node[A], B));
+    say_result(0, 0, 0);
+    const pyddsi_list list = {.data = hand, .size = hand_size, .count = hand_count};
+    CHECK_EQ(pdi_registry_input(node[A], 2, 0, false, list), PYDDSI_OK);
+    hand_size = hand_count = 0;
+    CHECK(pdi_registry_pending(node[A], B));
+    for (int i = 0; i < 6; i++) { /* with news all the time, it gets its turn */
+        if (i % 2 == 0)
+            declare(A, subscription(2));
+        CHECK_EQ(told(&first, &commit), 2);
+        CHECK_EQ(first.kind, i % 2 == 0 ? PYDDSI_RESOURCE : PYDDSI_SUBSCRIPTION);
+        say_result(commit, i % 2 == 0 ? PDI_STATUS_RETRY : PDI_STATUS_OK, 2);
+        CHECK_EQ(send(false), PYDDSI_OK);
+        CHECK(pdi_registry_pending(node[A], B));
+    }
+}
+
 /* 002-36: if it failed, a newcomer would hear of what is gone. 002-22: the part that is told. */
 static void test_newcomer(void)
 {
@@ -928,6 +1000,14 @@ static void test_limits(void)
     struct pdi_carve carve = {0};
     struct pdi_registry *none;
     CHECK_EQ(pdi_registry_init(&none, &config, &carve), PYDDSI_BAD_ARGUMENT);
+    begin();
+    config.resources_max = UINT32_C(1) << 31; /* twice that is nothing in 32 bits */
+    CHECK_EQ(pdi_registry_init(&none, &config, &carve), PYDDSI_BAD_ARGUMENT);
+    begin();
+    config.remotes_max = UINT32_C(1) << 29;
+    CHECK_EQ(pdi_registry_init(&none, &config, &carve), PYDDSI_BAD_ARGUMENT);
+    begin();
+    CHECK_EQ(pdi_registry_init(NULL, &config, &carve), PYDDSI_OK); /* only measures */
 }
 
 /* If it failed, a peer that means harm would take more than its share, or break what belongs to others. */
@@ -1030,6 +1110,8 @@ int main(void)
     test_spaces();
     test_conflict();
     test_refusals();
+    test_anew();
+    test_contested();
     test_newcomer();
     test_plain_peer();
     test_modes();

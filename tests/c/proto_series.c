@@ -364,6 +364,35 @@ static void test_growing(void)
     check_empty(&assembler);
 }
 
+/* If it failed, two series that grow side by side would be copied at each page that they need. */
+static void test_growing_pair(void)
+{
+    struct pdi_assembler assembler;
+    uint32_t page[2] = {PDI_PAGES_NONE, PDI_PAGES_NONE};
+    uint32_t series = 0;
+    int dropped = 0;
+    int moves = 0;
+    CHECK_EQ(pdi_assembler_init(&assembler, memory, used, PAGES_MAX, table, 2, SAMPLE_MAX),
+             PYDDSI_OK);
+    for (int64_t k = 0; k < 16; k++) {
+        for (uint64_t owner = 0; owner < 2; owner++) {
+            CHECK_EQ(input(&assembler, owner, 5, 5 + k, 0, piece_of(5, (uint64_t)k * 4096, 4096),
+                           &series, &dropped),
+                     PYDDSI_OK);
+            uint32_t entry = table[0].owner == owner ? 0 : 1;
+            moves += table[entry].page != page[owner];
+            page[owner] = table[entry].page;
+        }
+    }
+    CHECK(moves <= 10); /* 1, 2, 4, 8, 16 pages each */
+    for (uint64_t owner = 0; owner < 2; owner++) {
+        CHECK_EQ(pdi_assembler_close(&assembler, owner, &series), PYDDSI_OK);
+        CHECK(right(pdi_assembler_bytes(&assembler, series), 5));
+        pdi_assembler_free(&assembler, series);
+    }
+    check_empty(&assembler);
+}
+
 /* ---- random series against a model ------------------------------------------------------------- */
 
 struct model {
@@ -696,6 +725,7 @@ int main(void)
     test_hostile();
     test_owners();
     test_growing();
+    test_growing_pair();
     test_against_model();
     return test_result();
 }
