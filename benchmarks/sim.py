@@ -219,30 +219,46 @@ def overheads(library: ctypes.CDLL) -> None:
 # ---- instructions -------------------------------------------------------------------------------
 
 
-def collected(program: Path, load: Load, samples: int, functions: list[str]) -> int:
-    """The instructions below these functions, which do not call each other, while so many samples pass."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command += [f"--toggle-collect={function}" for function in functions]
-    command += [str(program), *map(str, astuple(load)), str(samples)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    if found is None:
-        raise SystemExit(f"valgrind says something else than expected:\n{done.stderr}")
-    return int(found[1])
+def below(profile: str) -> dict[str, int]:
+    """
+    The instructions in and below each step. callgrind's file has a block for each function: lines of its own cost,
+    and behind each line `calls=` one with the cost of the call. All numbers of a block together are what we want.
+    """
+    names: dict[str, str] = {}
+    total: dict[str, int] = {}
+    function = ""
+    for line in profile.splitlines():
+        if found := re.match(r"fn=(\(\d+\))(?: (\S+))?", line):
+            function = names[found[1]] = found[2] or names[found[1]]
+        elif found := re.match(r"c?(?:fn|fl|ob|fi|fe)=(\(\d+\))(?: (\S+))?", line):
+            if found[2] and line.startswith("cfn="):
+                names[found[1]] = found[2]
+        elif found := re.match(r"[+*-]?\d* (\d+)$", line):
+            total[function] = total.get(function, 0) + int(found[1])
+    return total
+
+
+def count(program: Path, load: Load, samples: int) -> dict[str, int]:
+    """The instructions of each step while so many samples pass, and before them the nodes meet."""
+    functions = [function for some in STEPS.values() for function in some]
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder) / "profile"
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"]
+        command += [f"--toggle-collect={function}" for function in functions]
+        command += [str(program), *map(str, astuple(load)), str(samples)]
+        subprocess.run(command, check=True, capture_output=True)
+        total = below(profile.read_text(encoding="utf-8"))
+    return {step: sum(total.get(function, 0) for function in STEPS[step]) for step in STEPS}
 
 
 def per_sample(program: Path, load: Load) -> dict[str, float]:
-    """Instructions for one sample in each step: the difference of a longer and a shorter run, made twice."""
-    few = load.batch * (2 if load.size > 65536 else 1024)
-    counts: dict[str, float] = {}
-    for step, functions in STEPS.items():
-        runs = [
-            collected(program, load, 3 * few, functions) - collected(program, load, few, functions)
-            for _ in range(2)
-        ]
-        if runs[0] != runs[1]:
-            print(f"not repeatable: {step} of {load}: {runs[0]} and then {runs[1]}")
-        counts[step] = round(runs[0] / (2 * few), 1)
+    """Instructions for one sample in each step: the difference of a longer run, made twice, and a shorter one."""
+    few = 2 if load.size > 65536 else 1024
+    short = count(program, load, few)
+    longer, again = (count(program, load, 5 * few) for _ in range(2))
+    if longer != again:
+        print(f"not repeatable: {load}: {longer} and then {again}")
+    counts = {step: round((longer[step] - short[step]) / (4 * few), 1) for step in STEPS}
     counts["all"] = round(sum(counts.values()), 1)
     return counts
 

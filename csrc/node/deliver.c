@@ -68,19 +68,43 @@ static uint32_t used(const struct pdi_subscriber *reader)
     return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) - pdi_atomic64_load_acquire(&reader->head));
 }
 
-static bool guarded(struct pdi_node *node, const struct pdi_subscriber *reader)
+static bool in_route(const struct pdi_route *route, uint32_t reader)
 {
-    for (uint32_t i = 0; i < reader->guards; i++) {
-        if (pdi_publish_room(node, reader->guard_publisher[i], reader->guard_bytes[i]) == PYDDSI_AGAIN) {
-            return false;
+    for (uint32_t i = 0; i < route->count; i++) {
+        if (route->reader[i] == reader) {
+            return true;
         }
     }
-    return true;
+    return false;
+}
+
+/* The guards of all readers of a sample together. Each handler may write what its guard says for this sample, and for those
+ * that it has not taken yet; there must be room for all of that. */
+static bool guarded(struct pdi_node *node, const struct pdi_route *route)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+        const struct pdi_subscriber *reader = &node->readers[i];
+        uint32_t samples = reader->used && reader->guards != 0 ? used(reader) + in_route(route, i) : 0;
+        if (samples != 0) {
+            pdi_publish_promise(node, reader, samples);
+        }
+    }
+    for (uint32_t i = 0; all && i < route->count; i++) {
+        all = pdi_publish_kept(node, &node->readers[route->reader[i]]);
+    }
+    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+        if (node->readers[i].used) {
+            pdi_publish_promise(node, &node->readers[i], 0);
+        }
+    }
+    return all;
 }
 
 /* Whether all of them can take one more sample. */
 static bool ready(struct pdi_node *node, const struct pdi_route *route)
 {
+    bool guards = false;
     for (uint32_t i = 0; i < route->count; i++) {
         const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
         if (!reader->used) {
@@ -89,11 +113,9 @@ static bool ready(struct pdi_node *node, const struct pdi_route *route)
         if (reader->on_full == PYDDSI_WAIT && used(reader) >= reader->depth) {
             return false;
         }
-        if (reader->guards != 0 && !guarded(node, reader)) {
-            return false;
-        }
+        guards = guards || reader->guards != 0;
     }
-    return true;
+    return !guards || guarded(node, route);
 }
 
 /* ---- into the rings ---- */
@@ -235,7 +257,8 @@ static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, co
         node->series_via[series] = via;
         deliver_series(node, arrival, series, now);
     } else if (status == PYDDSI_NO_SPACE) {
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_SIZE, piece.space, id, 1, now);
+        bool large = (uint64_t)piece.fragments * piece.payload.size > node->config.sample_max;
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, large ? PYDDSI_BY_SIZE : PYDDSI_BY_FULL, piece.space, id, 1, now);
     } else if (status == PYDDSI_BAD_INPUT && dropped) {
         pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_INCOMPLETE, piece.space, id, 1, now);
     } else if (status == PYDDSI_BAD_INPUT && piece.number == piece.first) {

@@ -50,6 +50,9 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties, s
 {
     pyddsi_property property;
     while (pdi_list_property(&properties, &property) == PYDDSI_OK) { /* at most the message's bytes */
+        if ((property.id & 1) != 0 && node->config.features == 0) {
+            continue; /* as zhe, who knows none of these */
+        }
         struct pdi_reader reader = {property.value.data, property.value.data + property.value.size};
         switch (property.id) {
         case PROPERTY_SEQ_BITS:

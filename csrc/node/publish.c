@@ -400,25 +400,67 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     return status;
 }
 
-/* Whether a sample of this size would be accepted now; for guards. */
-int pdi_publish_room(struct pdi_node *node, uint32_t handle, size_t size)
+/* ---- guards: room that handlers are promised ---- */
+
+static struct way usual_way(struct pdi_node *node, struct pdi_publisher *publisher)
 {
-    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
-    struct way way;
-    if (publisher == NULL) {
-        return PYDDSI_BAD_ARGUMENT;
+    return (struct way){.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
+                        .singles = publisher->singles_bits,
+                        .count = publisher->singles};
+}
+
+static void promise(struct pdi_conduit *conduit, uint64_t bytes, uint32_t numbers, uint32_t samples)
+{
+    conduit->promised = samples == 0 ? 0 : conduit->promised + bytes * samples;
+    conduit->promised_numbers = samples == 0 ? 0 : conduit->promised_numbers + numbers * samples;
+}
+
+/* Adds what the handler of this reader may write for so many samples to the conduits concerned; 0 samples: nothing is
+ * promised there any more. */
+void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t samples)
+{
+    for (uint32_t i = 0; i < reader->guards; i++) {
+        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
+        uint32_t bytes = reader->guard_bytes[i];
+        if (publisher == NULL || !publisher->reliable || bytes > PDI_WINDOW_BYTES_MAX) {
+            continue;
+        }
+        (void)pdi_plan(node, publisher, node->now);
+        uint32_t numbers = pieces(bytes, pdi_publish_piece(node, publisher, bytes));
+        struct way way = usual_way(node, publisher);
+        if (way.group != NULL) {
+            promise(way.group, bytes, numbers, samples);
+        }
+        for (uint32_t peer = next_single(node, &way, 0); peer < node->peers_used; peer = next_single(node, &way, peer + 1)) {
+            promise(pdi_node_unicast(node, peer), bytes, numbers, samples);
+        }
     }
-    if (pdi_plan(node, publisher, node->now) != PYDDSI_OK) {
-        return PYDDSI_AGAIN;
+}
+
+/* Whether a window has room for all that is promised there. More than it ever holds is not waited for. */
+static bool holds(struct pdi_node *node, struct pdi_conduit *conduit)
+{
+    return conduit->promised > conduit->window.size ||
+           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised, conduit->promised_numbers) != PYDDSI_AGAIN;
+}
+
+bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader)
+{
+    bool all = true;
+    for (uint32_t i = 0; all && i < reader->guards; i++) {
+        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
+        if (publisher == NULL || !publisher->reliable) {
+            continue;
+        }
+        all = pdi_plan(node, publisher, node->now) == PYDDSI_OK;
+        struct way way = usual_way(node, publisher);
+        all = all && (way.group == NULL || holds(node, way.group));
+        for (uint32_t peer = next_single(node, &way, 0); all && peer < node->peers_used;
+             peer = next_single(node, &way, peer + 1)) {
+            all = holds(node, pdi_node_unicast(node, peer));
+        }
     }
-    way.group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
-    way.singles = publisher->singles_bits;
-    way.count = publisher->singles;
-    struct pdi_entry model = model_of(publisher);
-    if (!publisher->reliable || size > PDI_WINDOW_BYTES_MAX) {
-        return PYDDSI_OK;
-    }
-    return room(node, &way, (uint32_t)size, pieces(size, piece_of(node, &model, size)));
+    return all;
 }
 
 int pdi_node_conduit(const struct pdi_node *node, uint32_t handle)
@@ -444,9 +486,7 @@ int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes 
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     struct pdi_entry model = model_of(publisher);
-    struct way way = {.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
-                      .singles = publisher->singles_bits,
-                      .count = publisher->singles};
+    struct way way = usual_way(node, publisher);
     uint64_t total = 0;
     uint64_t numbers = 0;
     for (size_t i = 0; i < count; i++) {

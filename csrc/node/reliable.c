@@ -343,6 +343,23 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
 
 /* ---- timers ---- */
 
+/* Members of a group that have not moved for several SYNCHs may not have begun at all (an acknowledgement that was late by
+ * a session looked as if they had): they are told where to begin. */
+static void remind(struct pdi_node *node, const struct pdi_conduit *conduit)
+{
+    uint64_t base = base_of(conduit);
+    if (conduit->peer != PDI_NONE || conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
+        return;
+    }
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && member->acked == base) {
+            node->peers[peer].synchs |= UINT64_C(1) << conduit->number;
+            pdi_bitset_set(node->talk, peer);
+        }
+    }
+}
+
 /* The flush of what waits for company, and the SYNCH that asks. */
 void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
@@ -374,6 +391,7 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
             }
             wake(node, conduit);
             conduit->synch_point = now;
+            remind(node, conduit);
             pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
             pdi_time least = node->config.synch_ms * PDI_TIME_MS;
             conduit->synch_wait = conduit->synch_wait * 2 < slowest ? conduit->synch_wait * 2 : slowest;

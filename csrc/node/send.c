@@ -62,7 +62,7 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     if (pdi_encode_message(&message, out, room, &size, &fault) != PYDDSI_OK) {
         return 0;
     }
-    if (s && peer == PDI_NONE) {
+    if (s && peer == conduit->peer) {
         conduit->synch_point = now;
         conduit->unsynched = 0;
     }
@@ -240,7 +240,7 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     if (conduit->synch != 0) {
         int s = conduit->synch == 2;
         conduit->synch = 0;
-        size_t size = write_synch(node, conduit, PDI_NONE, s, out, room, now);
+        size_t size = write_synch(node, conduit, conduit->peer, s, out, room, now);
         if (size != 0) {
             return size;
         }

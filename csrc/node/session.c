@@ -186,6 +186,7 @@ static bool establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->farewell = 0;
     who->slots = 0;
     who->unsure = 0;
+    who->probes = 0;
     node->opening -= opening;
     int status = opening ? pdi_peer_establish(&who->word, deadline) : pdi_peer_accept(&who->word, deadline);
     if (status != PYDDSI_OK) {
@@ -324,7 +325,9 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
         return;
     }
     if (who->session != 0) {
-        say(node, PDI_REPLY_OPEN, peer); /* its ACCEPT will tell whether it is still the same session */
+        who->probes = (uint8_t)(node->config.opens_max < UINT8_MAX ? node->config.opens_max : UINT8_MAX);
+        who->open_at = now; /* its ACCEPT will tell whether it is still the same session */
+        pdi_session_timer(node, peer, now);
     } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms && replace(node, peer, now)) {
         start_opening(node, chore, now); /* zhe says HELLO only to those it does not know */
     }
@@ -406,6 +409,7 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
     struct pdi_node_peer *who = &node->peers[peer];
     uint8_t state = pdi_peer_look(&who->word).state;
+    who->probes = 0;
     if (state == PDI_PEER_ESTABLISHED && chore->session != who->session && chore->session != 0) {
         struct pdi_chore again = *chore;
         again.groups = who->groups;
@@ -517,6 +521,12 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
             who->unsure_at = pdi_time_add(now, who->unsure_wait);
         }
         due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
+        if (who->probes != 0 && who->open_at <= now) {
+            who->probes--;
+            who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
+            say(node, PDI_REPLY_OPEN, peer);
+        }
+        due = who->probes != 0 && who->open_at < due ? who->open_at : due;
         if (view.deadline_ms != 0) {
             uint32_t left = view.deadline_ms - pdi_node_ms(now);
             pdi_time lease = pdi_time_add(now - now % PDI_TIME_MS, ((uint64_t)left + 1) * PDI_TIME_MS);

@@ -97,6 +97,8 @@ struct pdi_conduit {
     uint32_t unsynched;    /* messages sent since the last S */
     uint32_t wanted;       /* entries marked as wanted again, */
     uint64_t wanted_from;  /* none before this */
+    uint64_t promised;         /* while guards are looked at: bytes, */
+    uint32_t promised_numbers; /* and messages that handlers may write */
     uint64_t timed;        /* the number whose S is being timed, plus one; 0: none */
     pdi_time timed_at;
 
@@ -136,7 +138,8 @@ struct pdi_node_peer {
     pdi_time unsure_at; /* when it is told again where to begin, */
     pdi_time unsure_wait;
     uint64_t synchs;    /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
-    pdi_time open_at;   /* opening: when the next OPEN goes */
+    pdi_time open_at;   /* opening, or asking whether the session is still the same: when the next OPEN goes */
+    uint8_t probes;     /* established: how many more OPENs ask that */
     struct pdi_rtt rtt;
     uint16_t ping;      /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
@@ -525,7 +528,8 @@ bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *pu
                      uint64_t *wanting);
 
 /* publish.c */
-int pdi_publish_room(struct pdi_node *node, uint32_t publisher, size_t size);
+void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t samples);
+bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader);
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes bytes,
                       pdi_time now);
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size);

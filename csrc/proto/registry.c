@@ -211,7 +211,7 @@ void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_byte
     for (uint32_t local = registry->all.first; local != PDI_CHAIN_END;
          local = pdi_lane_next(&registry->lane_all, local)) {
         if (registry->locals[local].live && pdi_local_for(registry, peer, local))
-            pdi_local_said(registry, peer, local, PDI_SAID_TODO);
+            pdi_local_said(registry, peer, local, PDI_SAID_DUE);
     }
 }
 
@@ -275,7 +275,7 @@ int pdi_registry_status(const struct pdi_registry *registry, uint32_t handle)
     const struct pdi_local *local = &registry->locals[index];
     if (local->lost)
         return PDI_STATUS_CONFLICT;
-    if (local->said[PDI_SAID_TODO] + local->said[PDI_SAID_CONTESTED] + local->said[PDI_SAID_SENT] !=
+    if (local->said[PDI_SAID_DUE] + local->said[PDI_SAID_CONTESTED] + local->said[PDI_SAID_SENT] !=
         0)
         return PDI_REGISTRY_PENDING;
     return local->said[PDI_SAID_FAILED] != 0 ? local->status : PDI_STATUS_OK;

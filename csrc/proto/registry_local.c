@@ -3,14 +3,14 @@
  * The states of one declaration with one peer (enum pdi_said):
  *
  *                  ┌── try again ──► CONTESTED ──┐
- *     NOTHING ─► TODO ─────────────────────────► SENT ──► OK
+ *     NOTHING ─► DUE ──────────────────────────► SENT ──► OK
  *                  ▲  ◄── the batch failed ───────┤ └───► FAILED
  *                                                 │ withdrawn
  *     NOTHING ◄───── refused ─────────────────── DYING
  *        ▲                                        │ accepted
- *        └──── FORGET_SENT ◄──── FORGET_TODO ◄────┴──── withdrawn, from OK
+ *        └──── FORGET_SENT ◄──── FORGET_DUE ◄─────┴──── withdrawn, from OK
  *
- * One that is withdrawn in TODO was never told, and is not told (002-36). A slot is free again when the application has
+ * One that is withdrawn in DUE was never told, and is not told (002-36). A slot is free again when the application has
  * let go of the handle and no peer is in any state but NOTHING.
  *
  * Several declarations of ours may say the same (two subscriptions to one resource): each is told, which costs little
@@ -34,15 +34,15 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
     enum pdi_said before = (enum pdi_said) * at;
     told->said[before] -= before != PDI_SAID_NOTHING;
     told->said[said] += said != PDI_SAID_NOTHING;
-    hears->todo -= before == PDI_SAID_TODO || before == PDI_SAID_FORGET_TODO;
-    hears->todo += said == PDI_SAID_TODO || said == PDI_SAID_FORGET_TODO;
+    hears->todo -= before == PDI_SAID_DUE || before == PDI_SAID_FORGET_DUE;
+    hears->todo += said == PDI_SAID_DUE || said == PDI_SAID_FORGET_DUE;
     hears->dying -= before == PDI_SAID_DYING;
     hears->dying += said == PDI_SAID_DYING;
     hears->contested -= before == PDI_SAID_CONTESTED;
     hears->contested += said == PDI_SAID_CONTESTED;
     hears->stalled = false;
     *at = (uint8_t)said;
-    if ((said == PDI_SAID_TODO || said == PDI_SAID_FORGET_TODO) &&
+    if ((said == PDI_SAID_DUE || said == PDI_SAID_FORGET_DUE) &&
         (hears->cursor == PDI_CHAIN_END || told->order < registry->locals[hears->cursor].order))
         hears->cursor = local;
     if (before != PDI_SAID_SENT || told->said[PDI_SAID_SENT] != 0 ||
@@ -55,8 +55,7 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
 
 static uint32_t waits(const struct pdi_local *local)
 {
-    return local->said[PDI_SAID_TODO] + local->said[PDI_SAID_CONTESTED] +
-           local->said[PDI_SAID_SENT];
+    return local->said[PDI_SAID_DUE] + local->said[PDI_SAID_CONTESTED] + local->said[PDI_SAID_SENT];
 }
 
 static void announce(struct pdi_registry *registry, uint32_t local, uint8_t status)
@@ -91,7 +90,7 @@ void pdi_local_retire(struct pdi_registry *registry, uint32_t local)
     struct pdi_local *retires = &registry->locals[local];
     if (retires->used || retires->live)
         return;
-    for (int said = PDI_SAID_TODO; said < PDI_SAID_COUNT; said++) {
+    for (int said = PDI_SAID_DUE; said < PDI_SAID_COUNT; said++) {
         if (retires->said[said] != 0)
             return;
     }
@@ -253,7 +252,7 @@ int pdi_registry_declare(struct pdi_registry *registry, const struct pdi_wish *w
          peer < registry->peers_max;
          peer = pdi_bitset_find(registry->joined, registry->peers_max, peer + 1)) {
         if (pdi_local_for(registry, peer, local))
-            pdi_local_said(registry, peer, local, PDI_SAID_TODO);
+            pdi_local_said(registry, peer, local, PDI_SAID_DUE);
     }
     pdi_local_settle(registry, local);
     return PYDDSI_OK;
@@ -275,7 +274,7 @@ bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t
         case PDI_SAID_OK:
         case PDI_SAID_SENT:
             return true;
-        case PDI_SAID_TODO:
+        case PDI_SAID_DUE:
         case PDI_SAID_CONTESTED:
             pdi_local_said(registry, peer, at, PDI_SAID_OK);
             pdi_local_settle(registry, at);
@@ -291,7 +290,7 @@ bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t
 static void unsay(struct pdi_registry *registry, uint32_t peer, uint32_t local)
 {
     switch (*pdi_said(registry, peer, local)) {
-    case PDI_SAID_TODO:
+    case PDI_SAID_DUE:
     case PDI_SAID_CONTESTED:
     case PDI_SAID_FAILED:
         pdi_local_said(registry, peer, local, PDI_SAID_NOTHING);
@@ -304,7 +303,7 @@ static void unsay(struct pdi_registry *registry, uint32_t peer, uint32_t local)
             pdi_local_inherited(registry, local, peer))
             pdi_local_said(registry, peer, local, PDI_SAID_NOTHING);
         else
-            pdi_local_said(registry, peer, local, PDI_SAID_FORGET_TODO);
+            pdi_local_said(registry, peer, local, PDI_SAID_FORGET_DUE);
         break;
     default:
         break;

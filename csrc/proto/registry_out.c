@@ -157,7 +157,7 @@ static bool stands(struct pdi_registry *registry, uint32_t peer, uint32_t index,
     return false;
 }
 
-/* Fills the batch with what is to be told in this state (TODO with FORGET_TODO, or CONTESTED) from `from` on. Answers the
+/* Fills the batch with what is to be told in this state (DUE with FORGET_DUE, or CONTESTED) from `from` on. Answers the
  * first one that was left. */
 static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_t from,
                            bool contested, struct body *body, struct pdi_batch *batch,
@@ -168,9 +168,9 @@ static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_
         const struct pdi_local *local = &registry->locals[at];
         uint8_t said = *pdi_said(registry, peer, at);
         next = pdi_lane_next(&registry->lane_all, at);
-        bool forgets = said == PDI_SAID_FORGET_TODO;
+        bool forgets = said == PDI_SAID_FORGET_DUE;
         if (contested ? said != PDI_SAID_CONTESTED || local->said[PDI_SAID_SENT] > 0
-                      : said != PDI_SAID_TODO && !forgets)
+                      : said != PDI_SAID_DUE && !forgets)
             continue;
         if (!contested && left == PDI_CHAIN_END)
             left = at;
@@ -179,7 +179,7 @@ static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_
         if (batch->count > 0 && forgets != batch->forgets)
             break;
         if (!forgets && !stands(registry, peer, at, batch)) {
-            if (left == at && *pdi_said(registry, peer, at) != PDI_SAID_TODO)
+            if (left == at && *pdi_said(registry, peer, at) != PDI_SAID_DUE)
                 left = PDI_CHAIN_END;
             continue;
         }

@@ -89,7 +89,7 @@ static void accepted(struct pdi_registry *registry, uint32_t peer, uint32_t inde
             pdi_local_inherited(registry, index, peer))
             pdi_local_said(registry, peer, index, PDI_SAID_NOTHING);
         else
-            pdi_local_said(registry, peer, index, PDI_SAID_FORGET_TODO);
+            pdi_local_said(registry, peer, index, PDI_SAID_FORGET_DUE);
         break;
     default:
         pdi_local_said(registry, peer, index, PDI_SAID_NOTHING);
@@ -102,10 +102,10 @@ static void returned(struct pdi_registry *registry, uint32_t peer, uint32_t inde
 {
     switch (*pdi_said(registry, peer, index)) {
     case PDI_SAID_SENT:
-        pdi_local_said(registry, peer, index, PDI_SAID_TODO);
+        pdi_local_said(registry, peer, index, PDI_SAID_DUE);
         break;
     case PDI_SAID_FORGET_SENT:
-        pdi_local_said(registry, peer, index, PDI_SAID_FORGET_TODO);
+        pdi_local_said(registry, peer, index, PDI_SAID_FORGET_DUE);
         break;
     default:
         pdi_local_said(registry, peer, index, PDI_SAID_NOTHING);

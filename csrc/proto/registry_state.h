@@ -54,13 +54,13 @@ enum {
 /* What one peer has been told of one of our declarations. */
 enum pdi_said {
     PDI_SAID_NOTHING,     /* and nothing need be said */
-    PDI_SAID_TODO,        /* to be told */
+    PDI_SAID_DUE,         /* to be told */
     PDI_SAID_CONTESTED,   /* to be told again, for the peer said that it should be tried again */
     PDI_SAID_SENT,        /* told; the result is awaited */
     PDI_SAID_DYING,       /* the same, but meanwhile it was withdrawn */
     PDI_SAID_OK,          /* the peer has accepted it */
     PDI_SAID_FAILED,      /* the peer has refused it for good */
-    PDI_SAID_FORGET_TODO, /* to be taken back */
+    PDI_SAID_FORGET_DUE,  /* to be taken back */
     PDI_SAID_FORGET_SENT, /* taken back; the result is awaited */
     PDI_SAID_COUNT
 };

@@ -43,9 +43,10 @@ static uint64_t written(const struct pdi_audit *audit, const struct pdi_author *
                         const struct pdi_audience *audience)
 {
     uint64_t resource = author->topic.resource * 2;
-    return pdi_audit_ledger(audit, author->node, author->topic.space, resource) +
-           pdi_audit_ledger(audit, audience->node, author->topic.space, resource) +
-           audit->sessions[audience->node][author->node].gaps;
+    uint64_t lines = pdi_audit_ledger(audit, author->node, author->topic.space, resource) +
+                     pdi_audit_ledger(audit, audience->node, author->topic.space, resource) +
+                     audit->sessions[audience->node][author->node].gaps;
+    return lines * (author->batch > 1 ? author->batch : 1);
 }
 
 static bool is_owed(const struct pdi_audience *audience, const struct pdi_author *author,

@@ -58,6 +58,8 @@ static int put_many(struct pdi_play *play, struct pdi_writer *writer, struct pdi
         at += size;
     }
     int status = pdi_node_put_many(node, writer->handle, samples, count, now);
+    struct pdi_author *author = &play->audit.authors[writer->author];
+    author->batch = count > author->batch ? count : author->batch;
     for (uint32_t i = 0; i < count && status == PYDDSI_OK; i++) {
         pdi_audit_put(&play->audit, writer->author, colours[i], matched, stamp);
     }

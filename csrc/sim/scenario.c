@@ -23,6 +23,7 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_declare, NULL},
     {"forget", "publishers, subscribers and resources are forgotten and declared again",
      pdi_scenario_forget, NULL},
+    {"names", "subscribers of patterns, which only names bring together", pdi_scenario_names, NULL},
     {"fragments", "large samples in pieces, interleaved with small ones, under loss",
      pdi_scenario_fragments, NULL},
     {"batch", "many samples in one message", pdi_scenario_batch, NULL},

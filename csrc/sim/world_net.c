@@ -121,7 +121,7 @@ static void launch(struct pdi_world *world, struct pdi_world_link *link,
         packet_give(world, index);
 }
 
-/* When a packet that is sent now arrives; 0: the queue in front of the link is full. */
+/* When a packet that is sent now arrives; never, if the queue in front of the link is full. */
 static pdi_time arrival(struct pdi_world *world, struct pdi_world_link *link, size_t size)
 {
     const pyddsi_sim_link *quality = &link->quality;
@@ -129,7 +129,7 @@ static pdi_time arrival(struct pdi_world *world, struct pdi_world_link *link, si
     if (quality->rate_bytes != 0) {
         at = at > link->busy ? at : link->busy;
         if (at - world->now > RATE_QUEUE)
-            return 0;
+            return PDI_TIME_NEVER;
         link->busy = at = at + size * PDI_TIME_S / quality->rate_bytes;
     }
     at += quality->delay_ns;
@@ -147,8 +147,8 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         return;
     }
     pdi_time at = arrival(world, link, sent->size);
-    bool lost =
-        at == 0 || (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM));
+    bool lost = at == PDI_TIME_NEVER ||
+                (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM));
     if (world->on_packet != NULL &&
         world->on_packet(world->context, sent->from, to, sent->data, sent->size))
         lost = true;

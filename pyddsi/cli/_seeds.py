@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -71,7 +71,7 @@ def _work(tasks: Sequence[Task], at: Any, reports: Connection) -> None:
     reports.close()
 
 
-def play(tasks: Sequence[Task], jobs: int) -> Iterator[Report | Death]:
+def play(tasks: Sequence[Task], jobs: int) -> Generator[Report | Death]:
     """Play all tasks on so many processes; what comes of each, in the order in which they are done."""
     shares = [tasks[i::jobs] for i in range(min(jobs, len(tasks)))]
     workers = {}

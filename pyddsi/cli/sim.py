@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from pyddsi.cli._seeds import Death, Task, play
-from pyddsi.cli.decode import _Decoder, _fault_object, _objects, _text
+from pyddsi.cli._books import Books, Sum
+from pyddsi.cli._seeds import Task, play
 from pyddsi.cli._traffic import Packet
-from pyddsi.testing import (
-    Packet as SimPacket,
-)
+from pyddsi.cli.decode import _Decoder, _fault_object, _objects, _text
+from pyddsi.testing import Packet as SimPacket
 from pyddsi.testing import (
     Repair,
     Report,
@@ -179,82 +178,6 @@ def _print_report(report: Report) -> None:
 # ---- many seeds --------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Sum:
-    """What the runs of a scenario have done, together."""
-
-    seeds: int = 0
-    put: int = 0
-    owed: int = 0
-    taken: int = 0
-    excused: int = 0
-    packets: int = 0
-    packets_lost: int = 0
-    resent: int = 0
-    checks: int = 0
-    violations: int = 0
-
-    def add(self, report: Report) -> None:
-        self.seeds += 1
-        for name in ("put", "owed", "taken", "excused", "packets", "packets_lost", "resent"):
-            setattr(self, name, getattr(self, name) + getattr(report, name))
-        self.checks += sum(report.checks.values())
-        self.violations += report.violations
-
-    def merge(self, other: _Sum) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-@dataclass(slots=True)
-class _Bad:
-    """A seed that did not do what it must."""
-
-    scenario: str
-    seed: int
-    text: str
-
-    @property
-    def command(self) -> str:
-        return shlex.join(
-            ["pyddsi", "sim", "--scenario", self.scenario, "--seed", str(self.seed), "--trace"]
-        )
-
-
-@dataclass(slots=True)
-class _Books:
-    """Everything that many runs have shown."""
-
-    sums: dict[str, _Sum] = field(default_factory=dict)
-    checks: dict[str, int] = field(default_factory=dict)
-    bad: list[_Bad] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def add(self, outcome: Report | Death) -> None:
-        known = self.sums.setdefault(outcome.scenario, _Sum())
-        if isinstance(outcome, Death):
-            known.seeds += 1
-            known.violations += 1
-            self.bad.append(_Bad(outcome.scenario, outcome.seed, outcome.text))
-            return
-        known.add(outcome)
-        for check, count in outcome.checks.items():
-            self.checks[check] = self.checks.get(check, 0) + count
-        if outcome.violations:
-            self.bad.append(_Bad(outcome.scenario, outcome.seed, outcome.violation))
-
-    @property
-    def total(self) -> _Sum:
-        total = _Sum()
-        for one in self.sums.values():
-            total.merge(one)
-        return total
-
-    @property
-    def per_minute(self) -> float:
-        return self.total.seeds * 60 / self.seconds if self.seconds else 0.0
-
-
 def _tasks(options: argparse.Namespace) -> list[Task]:
     """Which scenario plays which seed. It depends on the seed alone, so that every part of a long run can be had again."""
     played = [find_scenario(name).name for name in options.scenario or ()] or [
@@ -269,18 +192,17 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
 
 def _many(options: argparse.Namespace) -> int:
     tasks = _tasks(options)
-    books, start = _Books(), time.monotonic()
+    books, start = Books(), time.monotonic()
     shown = start
     progress = sys.stderr.isatty() and not options.json
-    outcomes = play(tasks, options.jobs)
     try:
-        for number, outcome in enumerate(outcomes, 1):
-            books.add(outcome)
-            if progress and (time.monotonic() - shown > PROGRESS_SECONDS or number == len(tasks)):
-                shown = time.monotonic()
-                _show_progress(number, len(tasks), len(books.bad))
+        with closing(play(tasks, options.jobs)) as outcomes:
+            for number, outcome in enumerate(outcomes, 1):
+                books.add(outcome)
+                if progress and time.monotonic() - shown > PROGRESS_SECONDS:
+                    shown = time.monotonic()
+                    _show_progress(number, len(tasks), len(books.bad))
     finally:
-        outcomes.close()
         if progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
     books.seconds = time.monotonic() - start
@@ -297,7 +219,7 @@ def _show_progress(done: int, total: int, bad: int) -> None:
     print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
-def _print_json(books: _Books) -> None:
+def _print_json(books: Books) -> None:
     plain = {
         "scenarios": {name: asdict(one) for name, one in books.sums.items()},
         "total": asdict(books.total),
@@ -309,7 +231,7 @@ def _print_json(books: _Books) -> None:
     print(json.dumps(plain))
 
 
-def _row(name: str, one: _Sum) -> str:
+def _row(name: str, one: Sum) -> str:
     loss = 100 * one.packets_lost / one.packets if one.packets else 0.0
     return (
         f"{name:11} {one.seeds:7d} {one.put:9d} {one.taken:10d} {one.excused:8d} {one.packets:10d} {loss:5.1f} % "
@@ -317,7 +239,7 @@ def _row(name: str, one: _Sum) -> str:
     )
 
 
-def _print_tables(books: _Books) -> None:
+def _print_tables(books: Books) -> None:
     print(
         "scenario      seeds       put      taken  excused    packets    lost       checks violations"
     )

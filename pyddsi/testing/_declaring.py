@@ -26,11 +26,16 @@ MODES = {name.removesuffix("_mode"): n for name, n in enumeration("pyddsi_mode",
 ON_FULL = enumeration("pyddsi_on_full", "PYDDSI_")
 WAYS = enumeration("pyddsi_way", "PYDDSI_WAY_")
 DURABILITIES = enumeration("pyddsi_durability", "PYDDSI_")
-RELIABILITIES = {
-    None: lib.PYDDSI_BY_RESOURCE,
-    True: lib.PYDDSI_RELIABLE,
-    False: lib.PYDDSI_BEST_EFFORT,
-}
+
+
+def _reliability(reliable: object) -> int:
+    if reliable is None:
+        return int(lib.PYDDSI_BY_RESOURCE)
+    if not isinstance(reliable, bool):
+        raise TypeError(
+            f"reliable is True, False, or None for as the resource says, not {reliable!r}"
+        )
+    return int(lib.PYDDSI_RELIABLE if reliable else lib.PYDDSI_BEST_EFFORT)
 
 
 class Declaring:
@@ -86,7 +91,7 @@ class Declaring:
             whole("space", space, 0, 255),
             number,
             {"data": ffi.cast("uint8_t *", path), "size": len(path)},
-            RELIABILITIES[reliability],
+            _reliability(reliability),
             choose("durability", kept, DURABILITIES),
             handle,
             status,
@@ -123,7 +128,7 @@ class Declaring:
         number, parts = self._resource(resource, space)
         options = ffi.new("pyddsi_publisher_options *")
         options.resource, options.space = number, whole("space", space, 0, 255)
-        options.reliability = RELIABILITIES[reliable]
+        options.reliability = _reliability(reliable)
         options.durability = choose("durability", durability, DURABILITIES)
         options.way = choose("way", way, WAYS)
         options.conduit = whole("conduit", conduit, 0, lib.PYDDSI_MULTICASTS_MAX - 1)
@@ -169,7 +174,7 @@ class Declaring:
         else:
             number, parts = self._resource(resource, space)
         options.resource, options.space = number, whole("space", space, 0, 255)
-        options.reliability = RELIABILITIES[reliable]
+        options.reliability = _reliability(reliable)
         options.mode = choose("mode", mode, MODES)
         options.on_full = choose("on_full", on_full, ON_FULL)
         options.depth = whole("depth", depth, 1, 2**31)

@@ -29,7 +29,7 @@ from pyddsi.testing._looks import (
 )
 from pyddsi.testing._options import configure
 from pyddsi.testing._publisher import Buffer
-from pyddsi.testing._world import SECOND, World, nanoseconds, whole
+from pyddsi.testing._world import SECOND, TIMEOUT, World, nanoseconds, payload, whole
 
 if TYPE_CHECKING:
     from pyddsi.testing._sim import Sim
@@ -60,6 +60,8 @@ class Node(Declaring):
         self.rid_bits = int(config.rid_bits)
         self._lent: weakref.WeakValueDictionary[int, memoryview] = weakref.WeakValueDictionary()
         self._lent_count = 0
+        self._raw_event = ffi.new("pyddsi_event *")
+        self._raw_peer = ffi.new("pyddsi_peer *")
         self._forget_all()
 
     def _forget_all(self) -> None:
@@ -143,18 +145,40 @@ class Node(Declaring):
 
     # ---- samples ----
 
-    def put(self, name: str, data: Buffer, *, reliable: bool = True) -> bool:
-        """Publish a sample to a name that nobody declared, to all peers. False: no room now, nothing has happened."""
+    def put(
+        self,
+        name: str,
+        data: Buffer,
+        *,
+        reliable: bool = True,
+        timeout: float = TIMEOUT,
+        wait: bool = True,
+    ) -> bool:
+        """Publish a sample to a name that nobody declared, to all peers; otherwise as `Publisher.put`."""
         path = ffi.from_buffer(names.Name(name).path.encode())
-        view = ffi.from_buffer(data)
+        view = payload(data)
         raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
-        status = lib.pyddsi_sim_put_name(self.enter(), self.index, raw, reliable, view, len(view))
-        if status not in {lib.PYDDSI_OK, lib.PYDDSI_AGAIN}:
+        status = lib.PYDDSI_AGAIN
+
+        def accepted() -> bool:
+            nonlocal status
+            status = lib.pyddsi_sim_put_name(
+                self.enter(), self.index, raw, reliable, view, len(view)
+            )
+            return bool(status != lib.PYDDSI_AGAIN)
+
+        if not self.world.wait(timeout if wait else 0.0, accepted):
+            if not wait:
+                return False
+            raise TimeoutError(
+                f"node {self.name!r}: its windows are full and stayed so for {timeout} s"
+            )
+        if status != lib.PYDDSI_OK:
             raise ValueError(
                 f"node {self.name!r}: a sample of {len(view)} bytes for {name!r} does not fit one packet, or the node is "
                 f"closed; declare a publisher for larger ones"
             )
-        return bool(status == lib.PYDDSI_OK)
+        return True
 
     def flush(self) -> None:
         """Send now what waits for company in its packet."""
@@ -208,7 +232,7 @@ class Node(Declaring):
 
     def pump(self) -> None:
         """Take the node's events out of the core, so that none is lost there."""
-        raw = ffi.new("pyddsi_event *")
+        raw = self._raw_event
         while lib.pyddsi_sim_event(self.world.enter(), self.index, raw) == lib.PYDDSI_OK:
             event = self._event(raw)
             self._events.append(event)
@@ -295,7 +319,7 @@ class Node(Declaring):
 
     def peer_name(self, index: int) -> str:
         """The name of the peer with this index now."""
-        raw = ffi.new("pyddsi_peer *")
+        raw = self._raw_peer
         if lib.pyddsi_sim_peer(self.enter(), self.index, index, raw) != lib.PYDDSI_OK:
             return "?"
         return self._name_by_id(bytes(raw.id[0 : raw.id_size]))

@@ -11,7 +11,7 @@ from pyddsi._native import ffi, lib
 from pyddsi.errors import ClosedError
 from pyddsi.testing._declared import Declared
 from pyddsi.testing._looks import Window
-from pyddsi.testing._world import TIMEOUT, whole
+from pyddsi.testing._world import TIMEOUT, payload, whole
 
 Buffer = bytes | bytearray | memoryview
 NO_CONDUIT = -(2**31)
@@ -30,7 +30,7 @@ class Publisher(Declared):
         seconds. With wait=False the answer is False then, and nothing has happened. If nobody subscribes, there is
         nothing to do, and that is well.
         """
-        view = ffi.from_buffer(data)
+        view = payload(data)
         size = len(view)
         return self.patient(
             lambda sim: int(lib.pyddsi_sim_put(sim, *self.place, view, size)),
@@ -43,7 +43,7 @@ class Publisher(Declared):
         self, samples: Iterable[Buffer], *, timeout: float = TIMEOUT, wait: bool = True
     ) -> bool:
         """Publish several samples in few messages, all or none of them; otherwise as `put`."""
-        views = [ffi.from_buffer(sample) for sample in samples]
+        views = [payload(sample) for sample in samples]
         if not views:
             return True
         raw = ffi.new("pyddsi_bytes[]", len(views))
@@ -173,7 +173,8 @@ class Loan:
         )
         self._number = number[0]
         # The view holds the world, so that one who keeps a part of it writes to memory that is at least there.
-        memory = ffi.gc(data[0], partial(_hold, publisher.node.world))
+        publisher.node.views += 1
+        memory = ffi.gc(data[0], partial(_hold, publisher.node))
         self._view = memoryview(ffi.buffer(memory, self._size)) if self._size else memoryview(b"")
         return self._view
 
@@ -209,8 +210,9 @@ class Loan:
         lib.pyddsi_sim_abandon(node.enter(), node.index, self._number)
 
 
-def _hold(_world: Any, _memory: Any) -> None:
-    """Nothing to do: the world was held for as long as this memory was looked at."""
+def _hold(node: Any, _memory: Any) -> None:
+    """Nobody looks at this memory any more."""
+    node.views -= 1
 
 
 class Stream:

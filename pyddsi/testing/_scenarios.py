@@ -141,10 +141,27 @@ def _violations(world: Any) -> list[str]:
     return found
 
 
-_SAME = (
-    "seed events nodes crashes restarts packets bytes packets_lost packets_duplicated packets_reordered "
-    "packets_corrupted declared put owed taken excused resent violations digest"
-).split()
+_SAME = [
+    "seed",
+    "events",
+    "nodes",
+    "crashes",
+    "restarts",
+    "packets",
+    "bytes",
+    "packets_lost",
+    "packets_duplicated",
+    "packets_reordered",
+    "packets_corrupted",
+    "declared",
+    "put",
+    "owed",
+    "taken",
+    "excused",
+    "resent",
+    "violations",
+    "digest",
+]
 
 
 def _report(scenario: Scenario, raw: Any, texts: list[str], sent: list[Packet]) -> Report:

@@ -99,7 +99,7 @@ class Sim:
         if not self.world.closed:
             for node in self.nodes:
                 node.recall()
-            self.world.closed = True
+            self.world.close()
 
     # ---- nodes and links ----
 
@@ -132,7 +132,8 @@ class Sim:
         rate: int | None = None,
     ) -> None:
         """
-        Change the links between two nodes, or of one node, or all; what is not said stays as it is.
+        Change the links between two nodes, or of one node, or all; what is not said stays as it is. Nodes that are added
+        later have links as they were last set for all.
 
         both: in both directions, not only from the first node to the second
         """

@@ -58,6 +58,16 @@ def choose(what: str, word: object, words: dict[str, int]) -> int:
     return words[word]
 
 
+def payload(data: Any) -> Any:
+    """The bytes of a sample, where they are."""
+    try:
+        return ffi.from_buffer(data)
+    except TypeError:
+        kind = type(data).__name__
+        hint = "; encode() it first" if isinstance(data, str) else ""
+        raise TypeError(f"a sample is bytes, or another buffer, not {kind}{hint}") from None
+
+
 def whole(what: str, number: object, least: int, most: int) -> int:
     """A number within its limits."""
     if isinstance(number, bool) or not isinstance(number, int):
@@ -93,6 +103,15 @@ class World:
             if life == self.nodes[node].life:
                 lib.pyddsi_sim_release(self._memory, node, received)
         return self._memory
+
+    def close(self) -> None:
+        """
+        Nothing can be done any more. The memory goes at once, or if somebody still looks at a part of it, with the last
+        view.
+        """
+        self.closed = True
+        if not any(node.views for node in self.nodes):
+            ffi.release(self._memory)
 
     def give_back(self, node: int, life: int, received: Any, _memory: Any = None) -> None:
         """Nobody looks at this sample any more. May be called at any moment, by any thread."""

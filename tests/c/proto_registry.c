@@ -756,6 +756,81 @@ static void test_conflict(void)
     CHECK_EQ(pdi_registry_status(node[B], old), PDI_STATUS_OK);
     CHECK_EQ(pdi_registry_status(node[A], late), PDI_STATUS_CONFLICT);
     CHECK_EQ(pdi_registry_name(node[A], 0, 2).data[1], 'b');
+    /* nor is it taken back from those who have it because somebody refuses it */
+    pyddsi_declaration first;
+    uint64_t commit;
+    alone();
+    old = declare(A, resource(2, "/a"));
+    CHECK_EQ(told(&first, &commit), 2);
+    say_result(commit, 0, 0);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    pdi_registry_leave(node[A], 2);
+    pdi_registry_join(node[A], 2, (pyddsi_bytes){&third, 1}, PYDDSI_CAN_ALL, 0);
+    CHECK_EQ(pdi_registry_output(node[A], 2, body, sizeof body, &size, &space), PYDDSI_OK);
+    say_result(0, PDI_STATUS_CONFLICT, 2);
+    const pyddsi_list no = {.data = hand, .size = hand_size, .count = hand_count};
+    CHECK_EQ(pdi_registry_input(node[A], 2, 0, false, no), PYDDSI_OK);
+    hand_size = hand_count = 0;
+    CHECK_EQ(pdi_registry_status(node[A], old), PDI_STATUS_CONFLICT);
+    CHECK_EQ(pdi_registry_name(node[A], 0, 2).size, 2);
+    CHECK_EQ(told(&first, &commit), 0);
+    pdi_registry_leave(node[A], 2);
+    CHECK_EQ(pdi_registry_status(node[A], old), PDI_STATUS_OK);
+}
+
+/* If it failed, a peer would be told to try again what cannot succeed, or would hear of another fault than the first. */
+static void test_first_fault(void)
+{
+    pyddsi_declaration first;
+    uint64_t commit;
+    alone();
+    declare(A, resource(2, "/a")); /* not settled */
+    CHECK_EQ(told(&first, &commit), 2);
+    say_resource(2, "/b");
+    CHECK_EQ(answer(), PDI_STATUS_RETRY);
+    CHECK_EQ(answer_id, 2);
+    say_resource(2, "/b");
+    say_resource(4, "bad");
+    say_resource(6, "worse");
+    CHECK_EQ(answer(), PDI_STATUS_INVALID);
+    CHECK_EQ(answer_id, 4);
+    say_subscription(9, 1); /* judged later, but it stands first */
+    say_resource(4, "bad");
+    say_resource(2, "/b");
+    CHECK_EQ(answer(), PDI_STATUS_INVALID);
+    CHECK_EQ(answer_id, 9);
+    node[A]->rounds_max = 5; /* 002-3: nobody is told to try again for ever */
+    for (int i = 0; i < 12; i++) {
+        say_resource(2, "/b");
+        CHECK_EQ(answer(), i % 6 < 5 ? PDI_STATUS_RETRY : PDI_STATUS_CONFLICT);
+    }
+    /* a forget before the declaration of the same id is void, one behind it is not */
+    say_resource(8, "/c");
+    say_subscription(8, 1);
+    CHECK_EQ(answer(), PDI_STATUS_OK);
+    say_forget(PYDDSI_FORGET_RESOURCE, 8);
+    say_forget(PYDDSI_FORGET_SUBSCRIPTION, 8);
+    say_resource(8, "/c");
+    say_subscription(8, 1);
+    CHECK_EQ(answer(), PDI_STATUS_OK);
+    CHECK_EQ(pdi_registry_usage(node[A]).resources, 2);
+    CHECK_EQ(pdi_registry_usage(node[A]).remotes, 1);
+    say_resource(8, "/c");
+    say_subscription(8, 1);
+    say_forget(PYDDSI_FORGET_RESOURCE, 8);
+    say_forget(PYDDSI_FORGET_SUBSCRIPTION, 8);
+    CHECK_EQ(answer(), PDI_STATUS_OK);
+    CHECK_EQ(pdi_registry_usage(node[A]).resources, 1);
+    CHECK_EQ(pdi_registry_usage(node[A]).remotes, 0);
+    for (uint32_t bytes = 11; bytes <= 12; bytes++) { /* each takes three, and one for its space */
+        begin();
+        config.transaction_bytes = bytes;
+        make(A);
+        pdi_registry_join(node[A], B, (pyddsi_bytes){&ids[B], 1}, PYDDSI_CAN_ALL, 0);
+        for (uint64_t id = 2; id <= 6; id += 2)
+            say_subscription(id, 1);
+        CHECK_EQ(answer(), bytes == 12 ? PDI_STATUS_OK : PDI_STATUS_LARGE);
+    }
 }
 
 /* If it failed, a bad declaration would take good ones with it, or a peer that always says no would be asked for ever. */
@@ -795,6 +870,30 @@ static void test_refusals(void)
     CHECK_EQ(pdi_registry_status(node[A], good), PDI_STATUS_OK);
     CHECK_EQ(pdi_registry_status(node[A], bad), PDI_STATUS_OTHER);
     CHECK_EQ(told(&first, &commit), 0);
+    /* two of one id: alone each is clear, or the status says which one */
+    alone();
+    good = declare(A, resource(2, "/a"));
+    bad = declare(A, subscription(2));
+    CHECK_EQ(told(&first, &commit), 3);
+    say_result(commit, PDI_STATUS_SPACE, 2);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 2);
+    CHECK_EQ(first.kind, PYDDSI_RESOURCE);
+    say_result(commit, 0, 0);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(told(&first, &commit), 2);
+    say_result(commit, PDI_STATUS_SPACE, 2);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(pdi_registry_status(node[A], good), PDI_STATUS_OK);
+    CHECK_EQ(pdi_registry_status(node[A], bad), PDI_STATUS_SPACE);
+    alone();
+    good = declare(A, resource(2, "/a"));
+    bad = declare(A, subscription(2));
+    CHECK_EQ(told(&first, &commit), 3);
+    say_result(commit, PDI_STATUS_TAKEN, 2);
+    CHECK_EQ(send(false), PYDDSI_OK);
+    CHECK_EQ(pdi_registry_status(node[A], good), PDI_REGISTRY_PENDING);
+    CHECK_EQ(pdi_registry_status(node[A], bad), PDI_STATUS_TAKEN);
 }
 
 /* 002-36: if it failed, an id that is forgotten and declared anew would keep what it was, or lose what it is. */
@@ -1109,6 +1208,7 @@ int main(void)
     test_routes();
     test_spaces();
     test_conflict();
+    test_first_fault();
     test_refusals();
     test_anew();
     test_contested();

@@ -348,7 +348,7 @@ static void check_inside(const struct node *node)
         for (uint32_t at = registry->all.first; at != PDI_CHAIN_END;
              at = pdi_lane_next(&registry->lane_all, at)) {
             uint8_t said = *pdi_said(registry, peer, at);
-            bool tell = said == PDI_SAID_TODO || said == PDI_SAID_FORGET_TODO;
+            bool tell = said == PDI_SAID_DUE || said == PDI_SAID_FORGET_DUE;
             before = before && at != hears->cursor;
             CHECK(!tell || (!before && hears->cursor != PDI_CHAIN_END));
             todo += tell;
@@ -362,7 +362,7 @@ static void check_inside(const struct node *node)
         uint32_t count[PDI_SAID_COUNT] = {0};
         for (uint32_t peer = 0; peer < registry->peers_max; peer++)
             count[*pdi_said(registry, peer, at)]++;
-        for (int said = PDI_SAID_TODO; said < PDI_SAID_COUNT; said++)
+        for (int said = PDI_SAID_DUE; said < PDI_SAID_COUNT; said++)
             CHECK_EQ(registry->locals[at].said[said], count[said]);
     }
 }

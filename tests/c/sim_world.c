@@ -6,6 +6,7 @@
 
 #define MS      PDI_TIME_MS
 #define PACKETS 20000U
+#define SIZE    777U /* as no packet of the nodes themselves has */
 
 static void config_of(pyddsi_config *config)
 {
@@ -40,11 +41,13 @@ static void end(struct pdi_world *world)
 /* Sends a packet without sense, which the nodes only count. */
 static void send(struct pdi_world *world, int from, int to, uint32_t number)
 {
+    uint8_t data[SIZE] = {0xff, 0xff};
     struct pdi_world_sent sent = {.from = from,
                                   .source = world->nodes[from].endpoint,
                                   .target = world->nodes[to].endpoint,
-                                  .data = (const uint8_t *)&number,
-                                  .size = sizeof(number)};
+                                  .data = data,
+                                  .size = SIZE};
+    memcpy(data + 2, &number, sizeof(number));
     pdi_world_send(world, &sent);
 }
 
@@ -61,7 +64,7 @@ static struct tally tally_of(const struct pdi_world *world)
     pdi_time last = 0;
     for (uint64_t i = 0; i < world->log.count; i++) {
         const pyddsi_sim_packet *row = &world->log.rows[i];
-        if (row->from != 0 || row->to != 1 || row->packet.size != 4)
+        if (row->from != 0 || row->to != 1 || row->packet.size != SIZE)
             continue;
         tally.fates[row->fate]++;
         if (row->fate == PYDDSI_SIM_LOST || row->fate == PYDDSI_SIM_CUT)
@@ -96,11 +99,11 @@ static void test_good_link(void)
     struct tally tally = tally_link(1, (pyddsi_sim_link){.delay_ns = 3 * MS});
     CHECK_EQ(tally.fates[PYDDSI_SIM_DELIVERED], PACKETS);
     CHECK_EQ(tally.earliest, 3 * MS);
-    CHECK_EQ(tally.latest, 3 * MS);
+    CHECK(tally.latest < 3 * MS + 10); /* packets of the same moment come one after the other */
     tally = tally_link(1, (pyddsi_sim_link){.delay_ns = 3 * MS, .jitter_ns = MS});
     CHECK_EQ(tally.fates[PYDDSI_SIM_DELIVERED], PACKETS);
-    CHECK(tally.earliest >= 3 * MS && tally.earliest < 3 * MS + MS / 2);
-    CHECK(tally.latest > 3 * MS + MS / 2);
+    CHECK(tally.earliest >= 3 * MS && tally.latest <= 4 * MS + 1000);
+    CHECK(tally.latest > tally.earliest + MS / 20);
     CHECK_EQ(tally.overtaken, 0);
 }
 
@@ -147,7 +150,7 @@ static void test_cut(void)
 static void test_rate(void)
 {
     struct pdi_world *world = world_of(7, 2);
-    pyddsi_sim_link slow = {.rate_bytes = 4000, .delay_ns = MS};
+    pyddsi_sim_link slow = {.rate_bytes = SIZE * 1000, .delay_ns = MS};
     CHECK_EQ(pdi_world_link_set(world, 0, 1, &slow), PYDDSI_OK);
     pdi_world_log(world, true, 0);
     for (uint32_t i = 0; i < 500; i++) {
@@ -338,7 +341,7 @@ static void test_log(void)
 {
     struct pdi_world *world = world_of(16, 2);
     (void)pdi_world_cut(world, -1, -1, 0);
-    pdi_world_log(world, true, 8);
+    pdi_world_log(world, true, SIZE + 8);
     pyddsi_endpoint from = {.ip = {10, 9, 9, 9}, .port = 99, .kind = 4};
     CHECK_EQ(pdi_world_inject(world, 1, &from, (const uint8_t *)"\xff\xfe\xfd", 3), PYDDSI_OK);
     CHECK_EQ(world->log.count, 1);
