@@ -297,6 +297,7 @@ size_t pdi_node_size(const pyddsi_config *config, const char **text)
         return 0;
     }
     struct pdi_node measure;
+    measure.seq = (struct pdi_seq){0};
     set_config(&measure, config);
     return lay_out(&measure, NULL);
 }
@@ -316,7 +317,7 @@ int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *mem
     uint64_t state = config->seed;
     node->hash_seed[0] = pdi_rand_splitmix(&state);
     node->hash_seed[1] = pdi_rand_splitmix(&state);
-    node->sessions = config->incarnation << 20 | (pdi_rand_splitmix(&state) & 0xfffff);
+    node->sessions = config->incarnation != 0 ? config->incarnation << 20 : pdi_rand_splitmix(&state) >> 16;
     pyddsi_options options = {.strictness = PYDDSI_TOLERANT,
                               .seq_bits = config->seq_bits,
                               .rid_bits = config->rid_bits,

@@ -74,6 +74,8 @@ int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uin
     return status == PYDDSI_OK ? pdi_window_reserve(&conduit->window, size, numbers, loan) : status;
 }
 
+static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
+
 uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_loan *loan, uint32_t size,
                              uint32_t piece, const struct pdi_entry *model, pdi_time now)
 {
@@ -93,6 +95,9 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
     }
     if (pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number)) == PDI_TIME_NEVER) {
         pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), pdi_time_add(now, conduit->synch_wait));
+    }
+    if (conduit->detached != 0 && ((first ^ next) & ~(node->seq.half / 16 - 1)) != 0) {
+        end_lost(node, conduit, now); /* every sixteenth of half a circle is often enough */
     }
     for (uint64_t number = first; number != next; number++) {
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
@@ -196,6 +201,7 @@ void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint
     }
     forgive(node, conduit, member, reason, now);
     conduit->members -= !member->detached;
+    conduit->detached -= member->detached;
     *member = (struct pdi_member){0};
     release(node, conduit);
 }
@@ -207,6 +213,7 @@ static void reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi
         member->detached = 0;
         member->progress = now;
         conduit->members++;
+        conduit->detached--;
     }
 }
 
@@ -227,6 +234,7 @@ static void detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
         if (member->joined && !member->detached && member->acked == base && now - member->progress >= limit) {
             member->detached = 1;
             conduit->members--;
+            conduit->detached++;
             pyddsi_event *event = pdi_event_push(node, PYDDSI_DETACHED, now);
             pdi_event_peer(node, event, peer);
             event->conduit = conduit->id;
@@ -236,6 +244,18 @@ static void detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
         }
     }
     release(node, conduit);
+}
+
+/* A detached member that is a quarter of the circle behind could soon no longer tell old numbers from new ones: its session
+ * ends, and it begins anew. What it lacks is written down. */
+static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
+{
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && member->detached && conduit->window.next - member->acked >= node->seq.half / 2) {
+            pdi_session_end(node, peer, 3, 3 + 1, now);
+        }
+    }
 }
 
 /* ---- ACKNACK ---- */
@@ -324,8 +344,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     if (ahead > next - least) {
         /* Before what the window holds, or after what was ever written: tell where we are. */
-        uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
-        node->peers[peer].synchs |= UINT64_C(1) << bit;
+        node->peers[peer].tells |= UINT64_C(1) << message->conduit;
         pdi_bitset_set(node->talk, peer);
         return;
     }
@@ -333,8 +352,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     acknowledged(node, conduit, peer, number < conduit->sent ? number : conduit->sent, now);
     if (nack) {
         if (number < base) {
-            uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
-            node->peers[peer].synchs |= UINT64_C(1) << bit;
+            node->peers[peer].tells |= UINT64_C(1) << message->conduit;
             pdi_bitset_set(node->talk, peer);
         }
         wanted(node, conduit, peer, number, message->mask, now);

@@ -77,11 +77,13 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
 {
     struct pdi_node_peer *who = &node->peers[peer];
     *to = who->endpoint;
-    while (who->synchs != 0) { /* at most one round per conduit: each clears its bit */
-        uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs);
-        who->synchs &= who->synchs - 1;
+    while ((who->synchs | who->tells) != 0) { /* at most one round per conduit: each clears its bit */
+        uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs | who->tells);
+        int s = (int)(who->synchs >> bit & 1);
+        who->synchs &= ~(UINT64_C(1) << bit);
+        who->tells &= ~(UINT64_C(1) << bit);
         struct pdi_conduit *conduit = bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
-        size_t size = write_synch(node, conduit, peer, 1, out, room, now);
+        size_t size = write_synch(node, conduit, peer, s, out, room, now);
         if (size != 0) {
             return size;
         }

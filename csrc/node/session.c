@@ -333,24 +333,29 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
     }
 }
 
-/* The peer with this id is known at another address. True: its session goes on here. */
-static bool moved(struct pdi_node *node, const struct pdi_chore *chore, bool same_session, pdi_time now)
+enum age { OLDER, SAME, NEWER };
+
+/* How the session that an OPEN or ACCEPT speaks of compares with the one we know. A node's session numbers grow, so what
+ * was late on its way cannot end a newer session. From zhe, who has no numbers, everything is the same session. */
+static enum age age_of(const struct pdi_chore *chore, const struct pdi_node_peer *who)
 {
-    uint32_t peer = find_id(node, chore->id, chore->id_size);
-    if (peer == PDI_NONE) {
-        return false;
+    if (chore->session == who->session && chore->incarnation == who->incarnation) {
+        return SAME;
     }
-    if (!same_session && (chore->session == 0 || chore->session != node->peers[peer].session ||
-                          chore->incarnation != node->peers[peer].incarnation)) {
-        (void)replace(node, peer, now);
-        return false;
+    if (chore->incarnation == 0 || who->session == 0 || chore->session == 0) {
+        return NEWER; /* nothing says which; the one that speaks now is there */
     }
+    return chore->session > who->session ? NEWER : OLDER;
+}
+
+/* The peer with this id is known at another address, in the very same session: it goes on here. */
+static void move(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore, pdi_time now)
+{
     set_endpoint(node, peer, &chore->from);
     struct pdi_node_peer *who = &node->peers[peer];
     (void)pdi_peer_renew(&who->word, pdi_peer_deadline(pdi_node_ms(now), who->lease_ms));
     pyddsi_event *event = pdi_event_push(node, PYDDSI_RECONNECTED, now);
     pdi_event_peer(node, event, peer);
-    return true;
 }
 
 static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t reason)
@@ -368,25 +373,29 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     }
     if (peer != PDI_NONE && pdi_session_established(node, peer)) {
         const struct pdi_node_peer *who = &node->peers[peer];
-        if (who->session == chore->session && who->id_size == chore->id_size &&
-            memcmp(who->id, chore->id, chore->id_size) == 0) {
+        bool same_id = who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0;
+        enum age age = same_id ? age_of(chore, who) : NEWER;
+        if (age == SAME) {
             say(node, PDI_REPLY_ACCEPT, peer);
-            return;
         }
-        if (!replace(node, peer, now)) {
+        if (age != NEWER || !replace(node, peer, now)) {
             return;
         }
         peer = PDI_NONE;
     }
-    if (peer == PDI_NONE) {
-        if (moved(node, chore, false, now)) {
-            say(node, PDI_REPLY_ACCEPT, pdi_session_find(node, &chore->from));
+    uint32_t elsewhere = find_id(node, chore->id, chore->id_size);
+    if (elsewhere != PDI_NONE) {
+        enum age age = age_of(chore, &node->peers[elsewhere]);
+        if (age == SAME && chore->session != 0 && peer == PDI_NONE) {
+            move(node, elsewhere, chore, now);
+            say(node, PDI_REPLY_ACCEPT, elsewhere);
             return;
         }
-        peer = claim(node, chore);
-    } else if (find_id(node, chore->id, chore->id_size) != PDI_NONE) {
-        (void)replace(node, find_id(node, chore->id, chore->id_size), now);
+        if (age == OLDER || !replace(node, elsewhere, now)) {
+            return; /* zhe from a new address has restarted, as far as anyone can tell */
+        }
     }
+    peer = peer == PDI_NONE ? claim(node, chore) : peer;
     if (peer == PDI_NONE) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
         refuse(node, chore, 3);
@@ -410,7 +419,7 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     struct pdi_node_peer *who = &node->peers[peer];
     uint8_t state = pdi_peer_look(&who->word).state;
     who->probes = 0;
-    if (state == PDI_PEER_ESTABLISHED && chore->session != who->session && chore->session != 0) {
+    if (state == PDI_PEER_ESTABLISHED && chore->session != 0 && age_of(chore, who) == NEWER) {
         struct pdi_chore again = *chore;
         again.groups = who->groups;
         if (replace(node, peer, now)) {
@@ -422,8 +431,9 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
         return;
     }
     uint32_t other = find_id(node, chore->id, chore->id_size);
-    if (other != PDI_NONE && other != peer) {
-        (void)replace(node, other, now); /* the same peer, where it was before */
+    if (other != PDI_NONE && other != peer &&
+        (age_of(chore, &node->peers[other]) == OLDER || !replace(node, other, now))) {
+        return; /* the same peer, where it was before, or is now */
     }
     adopt(node, peer, chore);
     if (!establish(node, peer, now)) {
@@ -438,9 +448,18 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
  * lost, as after our restart: a CLOSE tells it, and means nothing to one who only keeps alive what it has with others. */
 static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
-    uint32_t peer = pdi_session_find(node, &chore->from);
-    if (peer != PDI_NONE || moved(node, chore, true, now)) {
-        return; /* known meanwhile, perhaps about to be */
+    uint32_t known = find_id(node, chore->id, chore->id_size);
+    if (pdi_session_find(node, &chore->from) != PDI_NONE) {
+        return; /* known meanwhile, or about to be */
+    }
+    if (known != PDI_NONE && node->peers[known].session == 0) {
+        move(node, known, chore, now);
+        return;
+    }
+    if (known != PDI_NONE) {
+        /* Anybody can say an id. Who has the session answers a HELLO by an OPEN with its number. */
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_HELLO, .to = chore->from});
+        return;
     }
     pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
     refuse(node, chore, 0);

@@ -86,7 +86,8 @@ struct pdi_conduit {
     uint8_t flush;    /* what waits may go now */
     uint8_t synch;    /* a SYNCH is to go: 1 without, 2 with S */
     uint32_t features;/* what every receiver of its packets can */
-    uint32_t members; /* that hold the window */
+    uint32_t members; /* that hold the window, */
+    uint32_t detached; /* and that it does not wait for */
 
     uint64_t sent;         /* numbers before this one have been sent once */
     uint32_t waiting;      /* bytes of packet that the unsent ones need */
@@ -137,6 +138,7 @@ struct pdi_node_peer {
     uint64_t unsure;    /* the same bits: it has not acknowledged anything there yet, so it may not have begun */
     pdi_time unsure_at; /* when it is told again where to begin, */
     pdi_time unsure_wait;
+    uint64_t tells;     /* the same, but nothing is asked: an ACKNACK was out of the window */
     uint64_t synchs;    /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
     pdi_time open_at;   /* opening, or asking whether the session is still the same: when the next OPEN goes */
     uint8_t probes;     /* established: how many more OPENs ask that */

@@ -107,16 +107,20 @@ void pdi_audit_complete(struct pdi_audit *audit)
     }
 }
 
-/* Whether a node has a subscriber for this author. */
-static bool has_audience(const struct pdi_audit *audit, int node, const struct pdi_author *author)
+/* Whether a node has a subscriber for this author. MAYBE: only such as some publisher for one has refused. */
+enum has { NONE, MAYBE, SOME };
+
+static enum has has_audience(const struct pdi_audit *audit, int node,
+                             const struct pdi_author *author)
 {
-    for (uint32_t i = 0; i < audit->audiences_count; i++) {
+    enum has has = NONE;
+    for (uint32_t i = 0; i < audit->audiences_count && has != SOME; i++) {
         const struct pdi_audience *audience = &audit->audiences[i];
-        if (audience->node == node && !audience->forgotten && !audience->rejected &&
+        if (audience->node == node && !audience->forgotten &&
             pdi_audit_alive(audit, node, audience->life) && pdi_audit_wants(audience, author, 0))
-            return true;
+            has = audience->rejected ? MAYBE : SOME;
     }
-    return false;
+    return has;
 }
 
 void pdi_audit_settled(struct pdi_audit *audit)
@@ -130,11 +134,11 @@ void pdi_audit_settled(struct pdi_audit *audit)
             if (node == author->node || !pdi_world_joined(audit->world, author->node, node))
                 continue;
             bool have = (author->matched >> node & 1) != 0;
-            bool want = has_audience(audit, node, author);
+            enum has want = has_audience(audit, node, author);
             pdi_audit_check(
-                audit, PYDDSI_CHECK_SETTLED, have == want, author->node,
+                audit, PYDDSI_CHECK_SETTLED, want == MAYBE || have == (want == SOME), author->node,
                 "publisher %u is %smatched with node %d, which has %s subscriber for it",
-                author->handle, have ? "" : "not ", node, want ? "a" : "no");
+                author->handle, have ? "" : "not ", node, want == SOME ? "a" : "no");
         }
     }
 }

@@ -12,9 +12,24 @@ void pdi_hostile_init(struct pdi_hostile *hostile, struct pdi_rand rand, bool fo
     hostile->seq_bits = seq_bits;
 }
 
-void pdi_hostile_hear(struct pdi_hostile *hostile, const uint8_t *data, size_t size)
+/* Whether these bytes hold the name of a node. */
+static bool names_one(const struct pdi_world *world, const uint8_t *data, size_t size)
 {
-    if (size > PDI_HOSTILE_PACKET_MAX || !pdi_rand_chance(&hostile->rand, 1, 8))
+    for (int node = 0; node < world->count; node++) {
+        const pyddsi_config *config = &world->nodes[node].config;
+        for (size_t at = 0; at + config->id_size <= size; at++) {
+            if (memcmp(data + at, config->id, config->id_size) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+void pdi_hostile_hear(struct pdi_hostile *hostile, const struct pdi_world *world,
+                      const uint8_t *data, size_t size)
+{
+    if (size > PDI_HOSTILE_PACKET_MAX || !pdi_rand_chance(&hostile->rand, 1, 8) ||
+        (!hostile->forges && names_one(world, data, size)))
         return;
     uint64_t which = pdi_rand_below(&hostile->rand, PDI_HOSTILE_HEARD);
     memcpy(hostile->heard[which].bytes, data, size);

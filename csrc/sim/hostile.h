@@ -32,8 +32,9 @@ struct pdi_hostile {
 
 void pdi_hostile_init(struct pdi_hostile *hostile, struct pdi_rand rand, bool forges,
                       unsigned seq_bits);
-/* He overhears a packet. */
-void pdi_hostile_hear(struct pdi_hostile *hostile, const uint8_t *data, size_t size);
+/* He overhears a packet. Unless he forges he has no use for one that holds somebody's name. */
+void pdi_hostile_hear(struct pdi_hostile *hostile, const struct pdi_world *world,
+                      const uint8_t *data, size_t size);
 /* One packet of his arrives at a node. */
 void pdi_hostile_act(struct pdi_hostile *hostile, struct pdi_world *world);
 /* He says farewell to everybody, from all addresses at which anybody may think he is. */

@@ -7,9 +7,10 @@
 
 #include "base/check.h"
 
-#define POLL     (2 * PDI_TIME_MS)
-#define FAREWELL (50 * PDI_TIME_MS)
-#define BROKEN   (300 * PDI_TIME_MS)
+#define POLL       (2 * PDI_TIME_MS)
+#define FAREWELL   (50 * PDI_TIME_MS)
+#define BROKEN     (300 * PDI_TIME_MS)
+#define LATECOMERS (500 * PDI_TIME_MS)
 
 static void on_step(void *context, int node)
 {
@@ -296,6 +297,15 @@ static const char *still_busy(const struct pdi_play *play)
     return why;
 }
 
+static bool has_detached(const struct pdi_play *play)
+{
+    uint64_t detached = 0;
+    for (int node = 0; node < play->world.count; node++) {
+        detached += play->audit.nodes[node].events[PYDDSI_DETACHED];
+    }
+    return detached != 0;
+}
+
 static void check_statuses(struct pdi_play *play)
 {
     for (uint32_t i = 0; i < play->things_count; i++) {
@@ -337,6 +347,9 @@ void pdi_play_finish(struct pdi_play *play)
     while (play->world.fault == NULL && (why = still_busy(play)) != NULL && play->world.now < end) {
         (void)pdi_world_run(&play->world, POLL);
     }
+    if (why == NULL &&
+        has_detached(play)) /* for whom nobody waits, but he may still be told what he lacks */
+        (void)pdi_world_run(&play->world, LATECOMERS);
     pdi_audit_check(&play->audit, PYDDSI_CHECK_LIVENESS, play->world.fault == NULL, -1, "%s",
                     play->world.fault != NULL ? play->world.fault : "");
     if (play->world.fault != NULL)

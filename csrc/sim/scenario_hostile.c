@@ -16,7 +16,7 @@ static int hear(void *context, int from, int to, const uint8_t *data, size_t siz
     struct pdi_play *play = context;
     (void)from;
     (void)to;
-    pdi_hostile_hear(play->extra, data, size);
+    pdi_hostile_hear(play->extra, &play->world, data, size);
     return 0;
 }
 

@@ -237,7 +237,7 @@ void pdi_world_arrive(struct pdi_world *world, uint32_t index)
     packet_give(world, index);
 }
 
-/* A pause ends early: what waits for the node comes now, in its order. */
+/* A pause ends early: what waits for the node comes now, in its order, or is lost with a node that has crashed. */
 void pdi_world_hasten(struct pdi_world *world, int node)
 {
     struct pdi_world_node *one = &world->nodes[node];
@@ -245,9 +245,12 @@ void pdi_world_hasten(struct pdi_world *world, int node)
     for (uint32_t i = 0; i < world->packets_room && one->held != 0; i++) {
         uint32_t item = PDI_WORLD_ITEM_PACKET + i;
         pdi_time at = item < world->heap_room ? pdi_heap_get(&world->heap, item) : PDI_TIME_NEVER;
-        if (at != PDI_TIME_NEVER && world->packets[i].held &&
-            world->packets[i].to == (uint32_t)node)
-            (void)pdi_heap_put(&world->heap, item, at - early);
+        if (at == PDI_TIME_NEVER || !world->packets[i].held ||
+            world->packets[i].to != (uint32_t)node)
+            continue;
+        (void)pdi_heap_put(&world->heap, item, one->node != NULL ? at - early : PDI_TIME_NEVER);
+        if (one->node == NULL)
+            packet_give(world, i);
     }
     one->held = 0;
     one->held_until = 0;

@@ -127,6 +127,7 @@ int pdi_world_crash(struct pdi_world *world, int node)
         return PYDDSI_BAD_ARGUMENT;
     world->nodes[node].node = NULL;
     world->nodes[node].handles_count = 0;
+    pdi_world_hasten(world, node);
     pdi_world_reschedule(world, node);
     return PYDDSI_OK;
 }
@@ -137,6 +138,7 @@ int pdi_world_restart(struct pdi_world *world, int node, int same_port)
         return PYDDSI_BAD_ARGUMENT;
     struct pdi_world_node *one = &world->nodes[node];
     one->config.incarnation += one->config.incarnation != 0;
+    (void)pdi_world_crash(world, node);
     if (!same_port)
         one->endpoint = address(node, ++one->ports);
     int status = start(world, node);

@@ -261,7 +261,8 @@ class Stream:
             self._call(lib.pyddsi_sim_end, 1)
         if kind is None:
             raise ValueError(
-                f"{publisher}: the stream was to have {self._total} bytes, and {self._left} are missing; it is dropped"
+                f"{publisher}: the stream was to have {self._total} bytes, and {self._left - len(self._waiting)} are missing; "
+                f"it is dropped"
             )
 
     def _call(self, function: Any, *arguments: Any) -> None:

@@ -554,6 +554,23 @@ static void test_quality(void)
     CHECK_EQ(pdi_registry_reliability(node[A], 0, 2), PYDDSI_RELIABLE);
     CHECK_EQ(pdi_registry_reliability(node[B], 0, 2), PYDDSI_RELIABLE);
     CHECK_EQ(pdi_registry_durability(node[A], 0, 2), PYDDSI_TRANSIENT); /* only B says anything */
+    /* a publication that knew of a definition contradicts nobody who repeats it */
+    static const uint8_t transient[] = {8, 1, PYDDSI_TRANSIENT};
+    const pyddsi_declaration lasting = {.kind = PYDDSI_RESOURCE,
+                                        .flags = PYDDSI_P,
+                                        .id = 2,
+                                        .uri = text_of("/a"),
+                                        .properties = {.data = transient, .size = 3, .count = 1}};
+    alone();
+    say(lasting);
+    CHECK_EQ(answer(), PDI_STATUS_OK);
+    declare(A, publication(2));
+    const uint8_t third = 3;
+    pdi_registry_join(node[A], 2, (pyddsi_bytes){&third, 1}, PYDDSI_CAN_ALL, 0);
+    say(lasting);
+    const pyddsi_list list = {.data = hand, .size = hand_size, .count = hand_count};
+    CHECK_EQ(pdi_registry_input(node[A], 2, 0, true, list), PYDDSI_OK);
+    hand_size = hand_count = 0;
 }
 
 /* 002-117: if it failed, what cannot be accepted would be taken for accepted. 002-100, 002-101: or an unfinished
@@ -988,6 +1005,17 @@ static void test_newcomer(void)
     CHECK_EQ(send(false), PYDDSI_OK);
     CHECK_EQ(told(&first, &commit), 0);
     CHECK_EQ(pdi_registry_usage(node[A]).locals, 1);
+    /* who leaves without an answer is not waited for, and the application hears of it */
+    struct pdi_change change;
+    while (pdi_registry_change(node[A], &change) == PYDDSI_OK)
+        ;
+    uint32_t handle = declare(A, subscription(8));
+    CHECK_EQ(told(&first, &commit), 2);
+    CHECK(!changed(A, PYDDSI_DECLARED, &change));
+    pdi_registry_leave(node[A], B);
+    CHECK_EQ(pdi_registry_status(node[A], handle), PDI_STATUS_OK);
+    CHECK(changed(A, PYDDSI_DECLARED, &change));
+    CHECK_EQ(change.handle, handle);
 }
 
 /* Part C 3: if it failed, a peer that announces nothing would be told what kills it. */
@@ -1178,6 +1206,29 @@ static void test_hostile(void)
     CHECK(commits > 1 && commits < 20);
 }
 
+/* If it failed, several peers together could leave us no room for names of our own. */
+static void test_reserve(void)
+{
+    char name[16];
+    begin();
+    config.names_bytes = 8 * PDI_REGISTRY_UNIT;
+    make(A);
+    for (uint32_t peer = 1; peer <= 3; peer++) {
+        pdi_registry_join(node[A], peer, (pyddsi_bytes){&ids[B], 1}, PYDDSI_CAN_ALL, 0);
+        for (uint64_t i = 0; i < 4; i++) {
+            snprintf(name, sizeof name, "/%u/%u", peer, (unsigned)i);
+            say_resource(100 * peer + 2 * i, name);
+            const pyddsi_list list = {.data = hand, .size = hand_size, .count = hand_count};
+            int status = pdi_registry_input(node[A], peer, 0, true, list);
+            CHECK_EQ(status, 4 * (peer - 1) + i < 6 ? PYDDSI_OK : PDI_REGISTRY_REFUSED);
+            hand_size = hand_count = 0;
+        }
+    }
+    declare(A, resource(2, "/ours"));
+    declare(A, resource(4, "/ours/too"));
+    CHECK_EQ(refused(A, resource(6, "/ours/three")), PDI_STATUS_SPACE);
+}
+
 /* If it failed, a change would be lost without a count. */
 static void test_changes_lost(void)
 {
@@ -1217,6 +1268,7 @@ int main(void)
     test_modes();
     test_limits();
     test_hostile();
+    test_reserve();
     test_changes_lost();
     return test_result();
 }

@@ -57,7 +57,7 @@ def test_first_program() -> None:
         pub.wait_matched()
         assert pub.put(b"hello") is True
         sample = sub.recv()
-        assert sample.data == b"hello"
+        assert bytes(sample.data) == b"hello"
         assert (sample.resource, sample.source) == ("plant/robot/7/pose", "a")
         assert (sample.reliable, sample.conduit, sample.space) == (True, 0, 0)
         assert 0 < sample.time_ns <= sim.now_ns
@@ -74,6 +74,7 @@ def test_loss(seed: int) -> None:
         wanted = [b"%d" % i for i in range(200)]
         for data in wanted:
             pub.put(data)
+            sim.run(0.001)
         assert [bytes(sub.recv().data) for _ in wanted] == wanted
         sim.link(loss=0, duplicate=0, reorder=0)
         sim.run_until_quiet()
@@ -91,6 +92,7 @@ def test_best_effort_is_not_repeated() -> None:
         pub, sub = a.publisher("x", reliable=False), b.subscriber("x", depth=256)
         sim.run_until_quiet()
         sim.link(loss=0.5)
+        before = a.stats().resent
         for i in range(200):
             pub.put(b"%d" % i)
             sim.run(0.001)
@@ -98,7 +100,7 @@ def test_best_effort_is_not_repeated() -> None:
         got = [int(data) for data in datas(sub)]
         assert got == sorted(set(got))
         assert 40 < len(got) < 160
-        assert a.stats().resent == 0
+        assert a.stats().resent == before
 
 
 def test_buffers() -> None:
@@ -216,13 +218,12 @@ def test_stream() -> None:
             stream.write(bytes(5000))
             raise KeyError
         with (
-            pytest.raises(ValueError, match="more than the 5 that are left"),
+            pytest.raises(ValueError, match="more than the 10 that are left"),
             pub.stream(10) as stream,
         ):
-            stream.write(b"12345")
-            stream.write(b"123456")
+            stream.write(b"12345678901")
         pub.put(b"after")
-        assert sub.recv().data == b"after"
+        assert bytes(sub.recv().data) == b"after"
 
 
 def test_put_by_name() -> None:
@@ -289,8 +290,10 @@ def test_guard() -> None:
         ask = a.publisher("ask")
         asked = b.subscriber("ask", guard={answers: 10})
         sim.run_until_quiet()
-        while answers.put(b"0123456789", wait=False):
-            pass
+        for _ in range(2):  # the reader takes one, and no more
+            while answers.put(b"0123456789", wait=False):
+                pass
+            sim.run(0.2)
         ask.put(b"?")
         sim.run(0.5)
         assert asked.poll() is None
@@ -420,8 +423,7 @@ def test_crash_and_restart() -> None:
         a, b = pub.node, sub.node
         a.events()
         b.crash()
-        assert not b.running
-        assert "crashed" in repr(b)
+        assert (b.running, repr(b)) == (False, "<Node 'b', crashed>")
         for call in (sub.poll, b.stats, lambda: b.subscriber("x"), b.crash):
             with pytest.raises(ClosedError, match=r"node 'b' has crashed; restart\(\) it first"):
                 call()
@@ -433,7 +435,7 @@ def test_crash_and_restart() -> None:
         assert pub.matched == []
         incarnation, port = b.life, b.endpoint.port
         b.restart(same_port=False)
-        assert b.running
+        assert (b.running, repr(b)) == (True, "<Node 'b', running>")
         assert b.life > incarnation
         assert b.endpoint.port != port
         with pytest.raises(ClosedError, match="went with the crash of its node; make another one"):
@@ -442,7 +444,7 @@ def test_crash_and_restart() -> None:
         pub.wait_matched()
         sim.run_until_quiet()
         pub.put(b"again")
-        assert again.recv().data == b"again"
+        assert bytes(again.recv().data) == b"again"
         assert [peer.incarnation for peer in a.peers() if peer.state == "established"] == [2]
 
 
@@ -461,7 +463,7 @@ def test_partition_and_heal() -> None:
         assert passed
         assert all("b" not in {p.source, p.target} for p in passed)
         pub.put(b"1")
-        assert subs[1].recv().data == b"1"
+        assert bytes(subs[1].recv().data) == b"1"
         sim.heal()
         pub.wait_matched(2)
         sim.run_until_quiet()
@@ -514,9 +516,9 @@ def test_pause_and_clock() -> None:
         sub.node.pause(2.0)
         pub.put(b"1")
         start = sim.now
-        assert sub.recv().data == b"1"
+        assert bytes(sub.recv().data) == b"1"
         assert sim.now - start == pytest.approx(2.0, abs=0.01)
-        pub.node.clock_step(-3600.0)
+        pub.node.clock_step(-0.5)
         sub.node.clock_step(10.0)
         for i in range(20):
             pub.put(b"%d" % i)
@@ -551,10 +553,11 @@ def test_quiet() -> None:
             TimeoutError, match=r"not quiet after 0\.5 s: a window is not acknowledged"
         ):
             sim.run_until_quiet(timeout=0.5)
-        assert sim.busy == "a window is not acknowledged"
+        left = [sim.busy]
         sim.link(loss=0.0)
         sim.run_until_quiet()
-        assert sim.busy is None
+        left.append(sim.busy)
+        assert left == ["a window is not acknowledged", None]
         assert datas(sub) == [b"x"]
 
 
@@ -675,7 +678,7 @@ def test_closing() -> None:
         sub.close()
         with pytest.raises(ClosedError, match="subscriber 'x' of node 'b' is closed"):
             sub.poll()
-        sim.run_until_quiet()
+        sim.run(0.1)
         assert pub.matched == []
         with pub:
             pass
@@ -859,7 +862,7 @@ def test_options_reach_the_core() -> None:
         sim.run(1.0)
         looks = {peer.name: peer for peer in sim.nodes[2].peers()}
         assert (looks["a"].lease, looks["a"].features, looks["a"].id) == (2.0, frozenset(), b"me")
-        assert (looks["b"].lease, looks["b"].features) == (3.0, {"batch"})
+        assert (looks["b"].lease, looks["b"].features) == (3.0, frozenset({"batch"}))
         sizes = [window.size_bytes for i in range(3) if (window := a.window(i)) is not None]
         assert sizes == [4096, 8192]
         assert b.name == "b"
@@ -887,11 +890,11 @@ def test_options_reach_the_core() -> None:
         (lambda n: n.sim.link(loss=5), ValueError, "chance from 0 to 1, not 5; 5 percent is 0.05"),
         (lambda n: n.sim.link(loss="5"), TypeError, "chance from 0 to 1"),
         (lambda n: n.sim.node("n"), ValueError, "there is a node 'n' already"),
-        (lambda n: Sim(-1), ValueError, "seed is from 0"),
-        (lambda n: Sim("x"), TypeError, "seed is a whole number"),  # type: ignore[arg-type]
-        (lambda n: run_scenario("los", 1), ValueError, "no scenario 'los'; did you mean 'loss'"),
-        (lambda n: run_scenario("loss", -1), ValueError, "seed is from 0"),
-        (lambda n: measure_repair(1, rate=0), ValueError, "rate is from 1"),
+        (lambda _: Sim(-1), ValueError, "seed is from 0"),
+        (lambda _: Sim("x"), TypeError, "seed is a whole number"),  # type: ignore[arg-type]
+        (lambda _: run_scenario("los", 1), ValueError, "no scenario 'los'; did you mean 'loss'"),
+        (lambda _: run_scenario("loss", -1), ValueError, "seed is from 0"),
+        (lambda _: measure_repair(1, rate=0), ValueError, "rate is from 1"),
     ],
 )
 def test_wrong_calls(call: Any, error: type[Exception], match: str) -> None:
@@ -939,7 +942,12 @@ class Model:
 
     def __init__(self, sim: Sim, rand: random.Random) -> None:
         self.sim, self.rand = sim, rand
-        options: NodeOptions = {"lease": 60.0, "multicast_bytes": 8192, "multicast_samples": 32}
+        options: NodeOptions = {
+            "lease": 60.0,
+            "slow": 600.0,
+            "multicast_bytes": 8192,
+            "multicast_samples": 32,
+        }
         self.nodes: list[Node] = [sim.node(**options) for _ in range(rand.randint(2, 4))]
         names = ["a/1", "a/2", "b/1"]
         self.pubs = [rand.choice(self.nodes).publisher(rand.choice(names)) for _ in range(3)]
@@ -954,12 +962,14 @@ class Model:
         self.count = 0
 
     def matches(self, pub: Publisher, sub: Subscriber) -> bool:
+        """Whether samples of this publisher are for this subscriber."""
         covers = {"**": ("a/1", "a/2", "b/1"), "a/*": ("a/1", "a/2")}.get(
             str(sub.name), (sub.name,)
         )
         return pub.name in covers and pub.node is not sub.node
 
     def put(self) -> None:
+        """One sample into one publisher, if there is room."""
         which = self.rand.randrange(len(self.pubs))
         data = bytes([which]) + b"%d." % self.count + bytes(self.rand.choice([0, 1, 50, 500, 3000]))
         self.count += 1
@@ -969,6 +979,7 @@ class Model:
                     self.wanted[which, i].append(data)
 
     def take(self) -> None:
+        """What one subscriber has, up to some."""
         i = self.rand.randrange(len(self.subs))
         for _ in range(self.rand.randint(1, 8)):
             if (sample := self.subs[i].poll()) is None:
@@ -980,9 +991,11 @@ class Model:
             self.held.append((sample.data, data))
 
     def step(self) -> None:
+        """Anything."""
         self.rand.choice([self.put, self.put, self.put, self.take, self.take, self.other])()
 
     def other(self) -> None:
+        """Anything but samples."""
         match self.rand.randrange(5):
             case 0:
                 self.sim.link(
@@ -1001,6 +1014,7 @@ class Model:
                 self.sim.run(self.rand.random() * 0.02)
 
     def settle(self) -> None:
+        """No more faults: all that is wanted must come."""
         self.sim.link(loss=0.0)
         for _ in range(400):
             self.sim.run(0.05)
@@ -1019,10 +1033,8 @@ def test_anything(seed: int) -> None:
             model.step()
         model.settle()
         assert model.got == {key: value for key, value in model.wanted.items() if value}
-        for view, data in model.held:
-            assert view == data
+        assert all(view == data for view, data in model.held)
         model.held.clear()
-        del view, data
         sim.run_until_quiet(timeout=30.0)
         for node in sim.nodes:
             assert (node.views, node.stats().in_flight, node.stats().rings_used) == (0, 0, 0)
