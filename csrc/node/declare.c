@@ -23,7 +23,9 @@ struct pdi_publisher *pdi_publisher_get(const struct pdi_node *node, uint32_t ha
         return NULL;
     }
     struct pdi_publisher *publisher = &node->publishers[index];
-    return publisher->used && (publisher->generation & 0x3fff) == (handle >> 16 & 0x3fff) ? publisher : NULL;
+    return publisher->used && (publisher->generation & 0x3fff) == (handle >> 16 & 0x3fff)
+               ? publisher
+               : NULL;
 }
 
 struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t handle)
@@ -48,7 +50,8 @@ static struct pdi_thing *thing_get(const struct pdi_node *node, uint32_t handle)
 
 /* ---- things: resources, selections, bindings ---- */
 
-static int declare_thing(struct pdi_node *node, const struct pdi_wish *wish, uint32_t *handle, int *status)
+static int declare_thing(struct pdi_node *node, const struct pdi_wish *wish, uint32_t *handle,
+                         int *status)
 {
     uint32_t index = 0, registry;
     while (index < node->things_max && node->things[index].used) {
@@ -70,8 +73,8 @@ static int declare_thing(struct pdi_node *node, const struct pdi_wish *wish, uin
     return PYDDSI_OK;
 }
 
-int pdi_node_resource(struct pdi_node *node, uint8_t space, uint64_t resource, pyddsi_bytes name, uint8_t reliability,
-                      uint8_t durability, uint32_t *handle, int *status)
+int pdi_node_resource(struct pdi_node *node, uint8_t space, uint64_t resource, pyddsi_bytes name,
+                      uint8_t reliability, uint8_t durability, uint32_t *handle, int *status)
 {
     struct pdi_wish wish = {.kind = PYDDSI_RESOURCE,
                             .space = space,
@@ -82,8 +85,8 @@ int pdi_node_resource(struct pdi_node *node, uint8_t space, uint64_t resource, p
     return declare_thing(node, &wish, handle, status);
 }
 
-int pdi_node_selection(struct pdi_node *node, uint8_t space, uint64_t selection, pyddsi_bytes query, int is_global,
-                       uint32_t *handle, int *status)
+int pdi_node_selection(struct pdi_node *node, uint8_t space, uint64_t selection, pyddsi_bytes query,
+                       int is_global, uint32_t *handle, int *status)
 {
     struct pdi_wish wish = {.kind = PYDDSI_SELECTION,
                             .space = space,
@@ -93,8 +96,8 @@ int pdi_node_selection(struct pdi_node *node, uint8_t space, uint64_t selection,
     return declare_thing(node, &wish, handle, status);
 }
 
-int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selection, uint64_t new_selection, int is_global,
-                     uint32_t *handle, int *status)
+int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selection,
+                     uint64_t new_selection, int is_global, uint32_t *handle, int *status)
 {
     struct pdi_wish wish = {.kind = PYDDSI_BINDING,
                             .space = space,
@@ -106,7 +109,8 @@ int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selectio
 
 /* ---- publishers ---- */
 
-int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *options, uint32_t *handle, int *status)
+int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *options,
+                       uint32_t *handle, int *status)
 {
     uint32_t index = 0;
     while (index < node->config.publishers_max && node->publishers[index].used) {
@@ -136,6 +140,8 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         durability = pdi_registry_durability(node->registry, options->space, wish.id);
     }
     uint64_t *pushed = publisher->pushed, *singles = publisher->singles_bits;
+    uint64_t *learners = publisher->learners, *untold = publisher->untold;
+    memset(untold, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof *untold);
     *publisher = (struct pdi_publisher){
         .registry = registry,
         .generation = publisher->generation,
@@ -148,13 +154,16 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         .id = wish.id,
         .pushed = pushed,
         .singles_bits = singles,
+        .learners = learners,
+        .untold = untold,
         .only = PDI_NONE,
         .current = INT32_MIN,
-        .shelf_max = options->shelf_samples != 0 ? options->shelf_samples : durability != PYDDSI_VOLATILE,
+        .shelf_max =
+            options->shelf_samples != 0 ? options->shelf_samples : durability != PYDDSI_VOLATILE,
         .shelf_first = PDI_NONE,
         .shelf_last = PDI_NONE,
     };
-    *handle = handle_of(KIND_PUBLISHER, publisher->generation, index);
+    *handle = publisher->handle = handle_of(KIND_PUBLISHER, publisher->generation, index);
     (void)pdi_map_put(&node->handles, registry, *handle);
     node->kick = 1;
     return PYDDSI_OK;
@@ -171,7 +180,8 @@ static uint32_t ring_for(uint32_t depth)
     return size;
 }
 
-int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *options, uint32_t *handle, int *status)
+int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *options,
+                        uint32_t *handle, int *status)
 {
     uint32_t index = 0, registry;
     while (index < node->config.subscribers_max && node->readers[index].used) {
@@ -285,14 +295,16 @@ void pdi_declare_tick(struct pdi_node *node, pdi_time now)
 {
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
-        while (conduit->open && pdi_session_established(node, peer) && pdi_registry_pending(node->registry, peer)) {
+        while (conduit->open && pdi_session_established(node, peer) &&
+               pdi_registry_pending(node->registry, peer)) {
             uint8_t body[PDI_REGISTRY_ROOM_MIN];
             struct pdi_entry model = {.kind = PYDDSI_DECLARE};
             if (pdi_reliable_room(node, conduit, PDI_REGISTRY_ROOM_MIN, 1) != PYDDSI_OK) {
                 break; /* room for the largest one, since what the registry gives counts as sent */
             }
             size_t size;
-            if (pdi_registry_output(node->registry, peer, body, sizeof body, &size, &model.space) != PYDDSI_OK) {
+            if (pdi_registry_output(node->registry, peer, body, sizeof body, &size, &model.space) !=
+                PYDDSI_OK) {
                 break;
             }
             (void)pdi_publish_entry(node, conduit, &model, (pyddsi_bytes){body, size}, now);
@@ -300,20 +312,39 @@ void pdi_declare_tick(struct pdi_node *node, pdi_time now)
     }
 }
 
+/* Whether a match, or its end, is not to be told: the peer has still to hear the name by which it matches. */
+static bool untold(struct pdi_publisher *publisher, const struct pdi_change *change)
+{
+    if (change->kind == PYDDSI_MATCHED && pdi_bitset_test(publisher->learners, change->peer) &&
+        !pdi_bitset_test(publisher->pushed, change->peer)) {
+        pdi_bitset_set(publisher->untold, change->peer);
+        return true;
+    }
+    bool gone = change->kind == PYDDSI_UNMATCHED && pdi_bitset_test(publisher->untold, change->peer);
+    if (gone) {
+        pdi_bitset_clear(publisher->untold, change->peer);
+    }
+    return gone;
+}
+
 void pdi_declare_changes(struct pdi_node *node, pdi_time now)
 {
     struct pdi_change change;
-    while (pdi_registry_change(node->registry, &change) == PYDDSI_OK) { /* at most the registry's ring */
+    while (pdi_registry_change(node->registry, &change) ==
+           PYDDSI_OK) { /* at most the registry's ring */
         uint64_t ours = PDI_NONE;
         (void)pdi_map_get(&node->handles, change.handle, &ours);
+        struct pdi_publisher *publisher = pdi_publisher_get(node, (uint32_t)ours);
+        if (publisher != NULL) {
+            (void)pdi_plan(node, publisher, now);
+            if (untold(publisher, &change)) {
+                continue;
+            }
+        }
         pyddsi_event *event = pdi_event_push(node, change.kind, now);
         pdi_event_peer(node, event, change.peer);
         event->handle = (uint32_t)ours;
         event->status = change.status;
         event->resource = change.id;
-        struct pdi_publisher *publisher = pdi_publisher_get(node, (uint32_t)ours);
-        if (publisher != NULL) {
-            (void)pdi_plan(node, publisher, now);
-        }
     }
 }

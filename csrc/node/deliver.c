@@ -30,21 +30,27 @@ static uint32_t reader_of(const struct pdi_node *node, uint32_t handle)
  * that are pushed are for those who want that: on a group everybody hears them. */
 static bool meant(const struct pdi_subscriber *reader, bool answer, uint64_t via)
 {
-    return answer ? reader->id == via : reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PUSH_PULL;
+    return answer ? reader->id == via
+                  : reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PUSH_PULL;
 }
 
 /* Looks up, and remembers if there are not too many. *readers must have room for subscribers_max. */
-static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id, uint64_t via, pyddsi_bytes name)
+static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id,
+                                        uint64_t via, pyddsi_bytes name)
 {
     uint64_t mixed = (id ^ via << 7 ^ (uint64_t)space << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    struct pdi_route *route = &node->routes[name.size != 0 ? PDI_ROUTE_CACHE : mixed >> 32 & (PDI_ROUTE_CACHE - 1)];
+    struct pdi_route *route =
+        &node->routes[name.size != 0 ? PDI_ROUTE_CACHE : mixed >> 32 & (PDI_ROUTE_CACHE - 1)];
     uint64_t changes = pdi_registry_route_changes(node->registry);
-    if (route->valid && route->id == id && route->via == via && route->space == space && route->changes == changes) {
+    if (route->valid && route->id == id && route->via == via && route->space == space &&
+        route->changes == changes) {
         return route;
     }
     uint32_t handles[PDI_ROUTE_READERS];
-    uint32_t count = pdi_registry_routes(node->registry, space, id, via, name, handles, PDI_ROUTE_READERS);
-    *route = (struct pdi_route){.id = id, .via = via, .space = space, .changes = changes, .valid = name.size == 0};
+    uint32_t count =
+        pdi_registry_routes(node->registry, space, id, via, name, handles, PDI_ROUTE_READERS);
+    *route = (struct pdi_route){
+        .id = id, .via = via, .space = space, .changes = changes, .valid = name.size == 0};
     bool answer = false;
     for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
         uint32_t reader = reader_of(node, handles[i]);
@@ -65,7 +71,8 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
 
 static uint32_t used(const struct pdi_subscriber *reader)
 {
-    return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) - pdi_atomic64_load_acquire(&reader->head));
+    return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) -
+                      pdi_atomic64_load_acquire(&reader->head));
 }
 
 static bool in_route(const struct pdi_route *route, uint32_t reader)
@@ -85,7 +92,8 @@ static bool guarded(struct pdi_node *node, const struct pdi_route *route)
     bool all = true;
     for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];
-        uint32_t samples = reader->used && reader->guards != 0 ? used(reader) + in_route(route, i) : 0;
+        uint32_t samples =
+            reader->used && reader->guards != 0 ? used(reader) + in_route(route, i) : 0;
         if (samples != 0) {
             pdi_publish_promise(node, reader, samples);
         }
@@ -129,6 +137,7 @@ static void release_held(struct pdi_node *node, uint32_t held)
     uint32_t series = held & ~SERIES_BIT;
     if (--node->series_holds[series] == 0) {
         pdi_assembler_free(&node->assembler, series);
+        node->kick = node->kick || node->holding != 0;
     }
 }
 
@@ -141,7 +150,8 @@ static void hold(struct pdi_node *node, uint32_t held)
     }
 }
 
-static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_subscriber *reader, uint64_t count)
+static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_subscriber *reader,
+                                  uint64_t count)
 {
     return &node->records[reader->ring + (uint32_t)(count & (reader->ring_size - 1))];
 }
@@ -150,7 +160,8 @@ static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_
 static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record)
 {
     uint64_t head = pdi_atomic64_load_acquire(&reader->head);
-    while (head != pdi_atomic64_load_acquire(&reader->tail)) { /* each failure of the swap is a step of somebody else */
+    while (head != pdi_atomic64_load_acquire(
+                       &reader->tail)) { /* each failure of the swap is a step of somebody else */
         *record = *record_at(node, reader, head);
         if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
             return true;
@@ -159,13 +170,15 @@ static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_rec
     return false;
 }
 
-static void push(struct pdi_node *node, struct pdi_subscriber *reader, const pyddsi_received *record, pdi_time now)
+static void push(struct pdi_node *node, struct pdi_subscriber *reader,
+                 const pyddsi_received *record, pdi_time now)
 {
     if (used(reader) >= reader->depth) {
         pyddsi_received oldest;
         if (reader->on_full == PYDDSI_DROP_OLDEST && pop(node, reader, &oldest)) {
             release_held(node, oldest.held);
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1, now);
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1,
+                     now);
         } else {
             pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
             return;
@@ -179,25 +192,28 @@ static void push(struct pdi_node *node, struct pdi_subscriber *reader, const pyd
 }
 
 /* One sample to all readers of its route that it fits. */
-static void spread(struct pdi_node *node, const struct pdi_route *route, const pyddsi_received *record, pdi_time now)
+static void spread(struct pdi_node *node, const struct pdi_route *route,
+                   const pyddsi_received *record, pdi_time now)
 {
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < route->count; i++) {
         struct pdi_subscriber *reader = &node->readers[route->reader[i]];
         const struct pdi_predicate *filter = route->filter[i];
-        if (reader->used && (filter == NULL || pdi_predicate_holds(filter, record->resource,
-                                                                   (pyddsi_bytes){record->data, record->size}))) {
+        if (reader->used &&
+            (filter == NULL || pdi_predicate_holds(filter, record->resource,
+                                                   (pyddsi_bytes){record->data, record->size}))) {
             push(node, reader, record, now);
             wanted++;
         }
     }
     if (wanted == 0 && !record->last) {
-        pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_NO_SUBSCRIBER, record->space, record->resource, 1, now);
+        pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_NO_SUBSCRIBER, record->space, record->resource, 1,
+                 now);
     }
 }
 
-static pyddsi_received record_of(const struct pdi_arrival *arrival, const pyddsi_message *message, uint64_t id,
-                                 pyddsi_bytes payload, pdi_time now)
+static pyddsi_received record_of(const struct pdi_arrival *arrival, const pyddsi_message *message,
+                                 uint64_t id, pyddsi_bytes payload, pdi_time now)
 {
     return (pyddsi_received){
         .data = payload.data,
@@ -220,7 +236,8 @@ static uint64_t owner_of(const struct pdi_arrival *arrival)
     return (uint64_t)arrival->peer << 32 | arrival->conduit << 1 | arrival->reliable;
 }
 
-static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arrival, uint32_t series, pdi_time now)
+static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arrival,
+                           uint32_t series, pdi_time now)
 {
     const struct pdi_series *whole = &node->assembler.series[series];
     pyddsi_message message = {.space = whole->space};
@@ -228,28 +245,42 @@ static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arri
     at.slot = series | SERIES_BIT;
     at.number = whole->first;
     uint64_t id = whole->id;
-    const struct pdi_route *route = route_of(node, whole->space, id, node->series_via[series], (pyddsi_bytes){0});
-    pyddsi_received record = record_of(&at, &message, id, pdi_assembler_bytes(&node->assembler, series), now);
+    const struct pdi_route *route =
+        route_of(node, whole->space, id, node->series_via[series], (pyddsi_bytes){0});
+    pyddsi_received record =
+        record_of(&at, &message, id, pdi_assembler_bytes(&node->assembler, series), now);
     node->series_holds[series] = 1;
     spread(node, route, &record, now);
     release_held(node, series | SERIES_BIT);
 }
 
-static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, uint64_t id,
-                    uint64_t via, pdi_time now)
+/* Whether a new sample finds no room because readers look at others: then it waits, as for a full ring. (Growing ones are
+ * not waited for, as they could wait for each other.) */
+static bool readers_hold(const struct pdi_node *node, const struct pdi_fragment *piece)
 {
-    struct pdi_order *order = pdi_node_order(node, arrival->peer, arrival->conduit);
-    int64_t reference = arrival->number;
+    const struct pdi_assembler *assembler = &node->assembler;
+    uint64_t size = (uint64_t)(piece->fragments != 0 ? piece->fragments : 1) * piece->payload.size;
+    return assembler->used > assembler->growing && size <= assembler->sample_max &&
+           !pdi_assembler_room(assembler, size);
+}
+
+static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
+                    const pyddsi_message *message, uint64_t id, uint64_t via, pdi_time now)
+{
+    uint64_t behind = (message->sn - message->first) & node->seq.mask; /* the first is never after this one */
     struct pdi_fragment piece = {
         .owner = owner_of(arrival),
         .number = arrival->number,
-        .first = pdi_seq_unwrap(order->seq, reference, message->first),
+        .first = arrival->number - (int64_t)behind,
         .fragments = message->fragments > UINT32_MAX ? UINT32_MAX : (uint32_t)message->fragments,
         .in_order = arrival->reliable,
         .id = id,
         .space = (uint8_t)message->space,
         .payload = message->payload,
     };
+    if (arrival->reliable && piece.number == piece.first && readers_hold(node, &piece)) {
+        return PYDDSI_AGAIN;
+    }
     uint32_t series = PDI_SERIES_NONE;
     int dropped = 0;
     int status = pdi_assembler_input(&node->assembler, &piece, &series, &dropped);
@@ -258,7 +289,8 @@ static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, co
         deliver_series(node, arrival, series, now);
     } else if (status == PYDDSI_NO_SPACE) {
         bool large = (uint64_t)piece.fragments * piece.payload.size > node->config.sample_max;
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, large ? PYDDSI_BY_SIZE : PYDDSI_BY_FULL, piece.space, id, 1, now);
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, large ? PYDDSI_BY_SIZE : PYDDSI_BY_FULL, piece.space, id,
+                 1, now);
     } else if (status == PYDDSI_BAD_INPUT && dropped) {
         pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_INCOMPLETE, piece.space, id, 1, now);
     } else if (status == PYDDSI_BAD_INPUT && piece.number == piece.first) {
@@ -270,7 +302,8 @@ static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival, co
 /* ---- the door ---- */
 
 /* Whether a move lets this message through: everything sent on the conduit left behind must have come. */
-static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uint8_t space, uint64_t id)
+static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uint8_t space,
+                   uint64_t id)
 {
     for (uint32_t i = 0; node->barriers_used != 0 && i < PDI_BARRIERS_MAX; i++) {
         struct pdi_barrier *barrier = &node->barriers[i];
@@ -289,7 +322,8 @@ static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uin
 }
 
 /* The samples of a batch go one by one, as there is room; the order remembers how many have gone. */
-static int batch(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+static int batch(struct pdi_node *node, const struct pdi_arrival *arrival,
+                 const pyddsi_message *message, pdi_time now)
 {
     uint16_t *part = &node->parts[arrival->peer * node->config.conduits_in + arrival->conduit];
     pyddsi_list samples = message->samples;
@@ -302,7 +336,8 @@ static int batch(struct pdi_node *node, const struct pdi_arrival *arrival, const
             continue;
         }
         uint64_t id = own_ids ? sample.rid : message->rid;
-        const struct pdi_route *route = route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
+        const struct pdi_route *route =
+            route_of(node, space, id, own_ids ? message->rid : 0, (pyddsi_bytes){0});
         if (arrival->reliable && !ready(node, route)) {
             return PYDDSI_AGAIN;
         }
@@ -314,7 +349,8 @@ static int batch(struct pdi_node *node, const struct pdi_arrival *arrival, const
     return PYDDSI_OK;
 }
 
-int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
+                const pyddsi_message *message, pdi_time now)
 {
     uint8_t space = (uint8_t)message->space;
     bool alias = message->kind == PYDDSI_SDATA && (message->flags & PYDDSI_A) != 0;
@@ -330,7 +366,8 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const 
     }
     uint32_t series;
     while (!message->fragment && node->assembler.used != 0 &&
-           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) == PYDDSI_OK) { /* at most the series */
+           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) ==
+               PYDDSI_OK) { /* at most the series */
         deliver_series(node, arrival, series, now);
     }
     bool kept = arrival->slot != PDI_POOL_NONE || message->fragment;
@@ -358,7 +395,8 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const 
 }
 
 /* Everything that a reader has not taken. */
-void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason, pdi_time now)
+void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
+                      enum pyddsi_reason reason, pdi_time now)
 {
     pyddsi_received record;
     while (pop(node, reader, &record)) { /* at most the ring */

@@ -12,7 +12,8 @@ pyddsi_event *pdi_event_push(struct pdi_node *node, enum pyddsi_event_kind kind,
     pyddsi_event *event = full ? &node->events[max] : &node->events[node->event_head % max];
     node->stats.events_lost += full;
     node->event_head += !full;
-    *event = (pyddsi_event){.kind = (uint8_t)kind, .time_ns = now, .peer = PDI_NONE, .handle = PDI_NONE};
+    *event =
+        (pyddsi_event){.kind = (uint8_t)kind, .time_ns = now, .peer = PDI_NONE, .handle = PDI_NONE};
     return event;
 }
 

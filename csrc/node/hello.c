@@ -12,9 +12,21 @@
 #include "wire/encode.h"
 #include "wire/list.h"
 
-enum { PROPERTY_FEATURES = 1, PROPERTY_INCARNATION = 3, PROPERTY_SESSION = 5, PROPERTY_SEQ_BITS = 4,
-       PROPERTY_COMMIT_MODE = 10, PROPERTY_AUTHENTICATION = 12 };
-enum { FEATURES_VERSION = 1, LEASE_UNITS_MAX = 21474836, MASK_BROKER = 1, MASK_PEER = 4, MASK_CLIENT = 8 };
+enum {
+    PROPERTY_FEATURES = 1,
+    PROPERTY_INCARNATION = 3,
+    PROPERTY_SESSION = 5,
+    PROPERTY_SEQ_BITS = 4,
+    PROPERTY_COMMIT_MODE = 10,
+    PROPERTY_AUTHENTICATION = 12
+};
+enum {
+    FEATURES_VERSION = 1,
+    LEASE_UNITS_MAX = 21474836,
+    MASK_BROKER = 1,
+    MASK_PEER = 4,
+    MASK_CLIENT = 8
+};
 
 /* Of a chore: the reason to refuse it with, told from none. */
 #define REFUSE(reason) ((uint16_t)((reason) + 1))
@@ -46,10 +58,12 @@ static uint8_t groups_in(const struct pdi_node *node, pyddsi_list locators)
     return groups;
 }
 
-static void properties_in(const struct pdi_node *node, pyddsi_list properties, struct pdi_chore *chore)
+static void properties_in(const struct pdi_node *node, pyddsi_list properties,
+                          struct pdi_chore *chore)
 {
     pyddsi_property property;
-    while (pdi_list_property(&properties, &property) == PYDDSI_OK) { /* at most the message's bytes */
+    while (pdi_list_property(&properties, &property) ==
+           PYDDSI_OK) { /* at most the message's bytes */
         if ((property.id & 1) != 0 && node->config.features == 0) {
             continue; /* as zhe, who knows none of these */
         }
@@ -64,7 +78,8 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties, s
             chore->commit_mode = number_in(&reader);
             break;
         case PROPERTY_FEATURES:
-            chore->features = number_in(&reader) == FEATURES_VERSION ? (uint32_t)number_in(&reader) : 0;
+            chore->features =
+                number_in(&reader) == FEATURES_VERSION ? (uint32_t)number_in(&reader) : 0;
             break;
         case PROPERTY_INCARNATION:
             chore->incarnation = number_in(&reader);
@@ -112,7 +127,8 @@ static uint8_t wanted(const struct pdi_node *node)
     return masks[node->config.role];
 }
 
-static void open_in(struct pdi_node *node, const pyddsi_message *message, struct pdi_chore *chore, pdi_time now)
+static void open_in(struct pdi_node *node, const pyddsi_message *message, struct pdi_chore *chore,
+                    pdi_time now)
 {
     chore->kind = PDI_CHORE_OPEN;
     chore->lease = message->lease;
@@ -129,7 +145,8 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
     if (chore->refuse == 0 && message->lease > LEASE_UNITS_MAX) {
         chore->refuse = REFUSE(255);
     }
-    if (!same(message->id, node->config.id, node->config.id_size)) { /* our own voice is not answered */
+    if (!same(message->id, node->config.id,
+              node->config.id_size)) { /* our own voice is not answered */
         set_id(chore, message->id);
         push_chore(node, chore, now);
     }
@@ -144,8 +161,8 @@ static void pong_in(struct pdi_node *node, uint32_t peer, uint64_t hash, pdi_tim
     }
 }
 
-void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const pyddsi_endpoint *from, uint32_t peer,
-                     pdi_time now)
+void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
+                     const pyddsi_endpoint *from, uint32_t peer, pdi_time now)
 {
     struct pdi_chore chore = {.from = *from};
     if (node->closing) {
@@ -153,7 +170,8 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const
     }
     switch (message->kind) {
     case PYDDSI_SCOUT:
-        if ((message->mask & mask_of(node)) != 0 && (peer == PDI_NONE || !pdi_session_established(node, peer))) {
+        if ((message->mask & mask_of(node)) != 0 &&
+            (peer == PDI_NONE || !pdi_session_established(node, peer))) {
             pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_HELLO, .to = *from});
         }
         return;
@@ -191,7 +209,9 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const
         }
         return;
     case PYDDSI_PING:
-        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PONG, .to = *from, .hash = (uint16_t)message->hash});
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PONG,
+                                                  .to = *from,
+                                                  .hash = (uint16_t)message->hash});
         return;
     default:
         pong_in(node, peer, message->hash, now);
@@ -215,14 +235,16 @@ static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scra
         char text[PDI_LOCATOR_MAX];
         size_t size = pdi_endpoint_print(&node->config.multicast_to[i], text, sizeof text);
         pyddsi_locator locator = {{(const uint8_t *)text, size}};
-        if (pdi_encode_locator(&locator, scratch->locators, sizeof scratch->locators, &list.size, &fault) == PYDDSI_OK) {
+        if (pdi_encode_locator(&locator, scratch->locators, sizeof scratch->locators, &list.size,
+                               &fault) == PYDDSI_OK) {
             list.count++;
         }
     }
     return list;
 }
 
-static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t one, const uint64_t *two)
+static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t one,
+                         const uint64_t *two)
 {
     uint8_t value[2 * PDI_VLE_MAX];
     struct pdi_writer writer = {value, value + sizeof value};
@@ -232,14 +254,15 @@ static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id
         (void)pdi_vle_put(&writer, *two);
     }
     pyddsi_property property = {.id = id, .value = {value, (size_t)(writer.at - value)}};
-    if (pdi_encode_property(&property, scratch->properties, sizeof scratch->properties, &list->size, &fault) == PYDDSI_OK) {
+    if (pdi_encode_property(&property, scratch->properties, sizeof scratch->properties, &list->size,
+                            &fault) == PYDDSI_OK) {
         list->count++;
     }
 }
 
 /* In the order of zhe (4, 10, 12), then what is ours. */
-static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_node_peer *who, bool opening,
-                                 struct scratch *scratch)
+static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_node_peer *who,
+                                 bool opening, struct scratch *scratch)
 {
     pyddsi_list list = {.data = scratch->properties};
     uint64_t features = node->config.features;
@@ -260,10 +283,11 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     return list;
 }
 
-int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room, size_t *size)
+int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room,
+                    size_t *size)
 {
     static const uint8_t kinds[] = {PYDDSI_SCOUT, PYDDSI_HELLO, PYDDSI_OPEN, PYDDSI_ACCEPT,
-                                    PYDDSI_CLOSE, PYDDSI_PONG, PYDDSI_PING, PYDDSI_KEEPALIVE};
+                                    PYDDSI_CLOSE, PYDDSI_PONG,  PYDDSI_PING, PYDDSI_KEEPALIVE};
     struct scratch scratch;
     pyddsi_bytes id = {node->config.id, node->config.id_size};
     const struct pdi_node_peer *who = &node->peers[reply->peer];
@@ -282,7 +306,8 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
         message.locators = locators_of(node, &scratch);
     }
     if (reply->kind == PDI_REPLY_OPEN || reply->kind == PDI_REPLY_ACCEPT) {
-        message.flags = PYDDSI_P; /* always: zhe reads properties of an OPEN whether or not there are any */
+        message.flags =
+            PYDDSI_P; /* always: zhe reads properties of an OPEN whether or not there are any */
         message.properties = properties_of(node, who, reply->kind == PDI_REPLY_OPEN, &scratch);
     }
     pyddsi_fault fault;

@@ -13,7 +13,8 @@
 static struct pdi_open_loan *loan_get(struct pdi_node *node, uint32_t handle)
 {
     uint32_t index = handle & 0xffff;
-    if (index >= PDI_LOANS_MAX || !node->loans[index].used || node->loans[index].generation != handle >> 16) {
+    if (index >= PDI_LOANS_MAX || !node->loans[index].used ||
+        node->loans[index].generation != handle >> 16) {
         return NULL;
     }
     return &node->loans[index];
@@ -25,19 +26,23 @@ static struct pdi_window *window_of(struct pdi_node *node, const struct pdi_open
 }
 
 /* The one conduit that samples of this publisher go to, or null. */
-static struct pdi_conduit *only_conduit(struct pdi_node *node, const struct pdi_publisher *publisher)
+static struct pdi_conduit *only_conduit(struct pdi_node *node,
+                                        const struct pdi_publisher *publisher)
 {
-    if (!publisher->reliable || publisher->filters || publisher->keeps || publisher->move_from != 0 ||
-        publisher->space != 0) {
+    if (!publisher->reliable || publisher->filters || publisher->keeps ||
+        publisher->move_from != 0 || publisher->space != 0) {
         return NULL;
     }
     if (publisher->multicast && publisher->singles == 0) {
         return &node->out[publisher->conduit];
     }
-    return !publisher->multicast && publisher->singles == 1 ? pdi_node_unicast(node, publisher->only) : NULL;
+    return !publisher->multicast && publisher->singles == 1
+               ? pdi_node_unicast(node, publisher->only)
+               : NULL;
 }
 
-int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t **data, uint32_t *loan)
+int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t **data,
+                  uint32_t *loan)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     uint32_t index = 0;
@@ -57,14 +62,16 @@ int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t *
     struct pdi_open_loan *open = &node->loans[index];
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     uint32_t piece = pdi_publish_piece(node, publisher, size);
-    bool in_place = conduit != NULL && (piece == 0 || (conduit->features & PYDDSI_CAN_FRAGMENT) != 0);
+    bool in_place =
+        conduit != NULL && (piece == 0 || (conduit->features & PYDDSI_CAN_FRAGMENT) != 0);
     bool entered = in_place && conduit->peer != PDI_NONE &&
                    pdi_peer_enter(&node->peers[conduit->peer].word, &epoch) == PYDDSI_OK;
     in_place = in_place && (conduit->peer == PDI_NONE || entered);
     open->conduit = in_place ? conduit->number : PDI_NONE;
     uint32_t numbers = piece == 0 ? 1 : (uint32_t)((size + piece - 1) / piece);
-    int status = in_place ? pdi_reliable_reserve(node, conduit, (uint32_t)size, numbers, &open->loan)
-                          : pdi_window_reserve(&node->scratch, (uint32_t)size, 1, &open->loan);
+    int status = in_place
+                     ? pdi_reliable_reserve(node, conduit, (uint32_t)size, numbers, &open->loan)
+                     : pdi_window_reserve(&node->scratch, (uint32_t)size, 1, &open->loan);
     if (status != PYDDSI_OK) {
         if (entered) {
             (void)pdi_peer_leave(&node->peers[conduit->peer].word);
@@ -102,7 +109,8 @@ int pdi_node_abandon(struct pdi_node *node, uint32_t loan)
 int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time now)
 {
     struct pdi_open_loan *open = loan_get(node, loan);
-    struct pdi_publisher *publisher = open != NULL ? pdi_publisher_get(node, open->publisher) : NULL;
+    struct pdi_publisher *publisher =
+        open != NULL ? pdi_publisher_get(node, open->publisher) : NULL;
     if (open == NULL || size > open->size) {
         return PYDDSI_BAD_ARGUMENT;
     }
@@ -118,7 +126,9 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
     if (conduit == NULL || conduit->number != open->conduit) {
         const uint8_t *data = pdi_window_data(window_of(node, open), &open->loan);
         int status = pdi_node_put(node, open->publisher, data, size, now);
-        return status == PYDDSI_AGAIN ? status : pdi_node_abandon(node, loan) == PYDDSI_OK ? status : PYDDSI_BAD_ARGUMENT;
+        return status == PYDDSI_AGAIN                      ? status
+               : pdi_node_abandon(node, loan) == PYDDSI_OK ? status
+                                                           : PYDDSI_BAD_ARGUMENT;
     }
     uint32_t piece = pdi_publish_piece(node, publisher, size);
     struct pdi_entry model = {.kind = PYDDSI_SDATA,
@@ -139,7 +149,8 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
 enum { BATCH_MESSAGES_MAX = 64, BATCH_HEAD = 3 };
 
 /* How many of the samples from `at` on share a message, and how many bytes they take there. */
-static size_t share(const pyddsi_bytes *samples, size_t count, size_t at, uint32_t room, uint32_t *bytes)
+static size_t share(const pyddsi_bytes *samples, size_t count, size_t at, uint32_t room,
+                    uint32_t *bytes)
 {
     size_t taken = 0;
     *bytes = BATCH_HEAD;
@@ -167,7 +178,8 @@ static uint32_t write_batch(const pyddsi_bytes *samples, size_t count, uint8_t *
     return (uint32_t)(writer.at - out);
 }
 
-int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples, size_t count, pdi_time now)
+int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
+                      size_t count, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     struct pdi_loan loans[BATCH_MESSAGES_MAX];
@@ -191,7 +203,8 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
         uint32_t bytes;
         size_t some = messages < BATCH_MESSAGES_MAX ? share(samples, count, at, room, &bytes) : 0;
         if (some == 0) {
-            status = PYDDSI_BAD_ARGUMENT; /* a sample too large for a batch, or a batch too large for one call */
+            status =
+                PYDDSI_BAD_ARGUMENT; /* a sample too large for a batch, or a batch too large for one call */
             break;
         }
         taken[messages] = some;
@@ -209,7 +222,10 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
     }
     size_t at = 0;
     for (uint32_t i = 0; i < messages; i++) {
-        struct pdi_entry model = {.kind = PYDDSI_BDATA, .flags = PYDDSI_R, .id = publisher->id, .space = publisher->space};
+        struct pdi_entry model = {.kind = PYDDSI_BDATA,
+                                  .flags = PYDDSI_R,
+                                  .id = publisher->id,
+                                  .space = publisher->space};
         uint8_t *out = pdi_window_data(&conduit->window, &loans[i]);
         uint32_t size = write_batch(&samples[at], taken[i], out, loans[i].size);
         (void)pdi_reliable_commit(node, conduit, &loans[i], size, 0, &model, now);

@@ -31,13 +31,15 @@ static void timer(struct pdi_node *node, uint32_t item, pdi_time now)
 void pdi_node_tick(struct pdi_node *node, pdi_time now)
 {
     uint32_t item;
-    uint32_t items = PDI_TIMER_FIXED + node->config.peers_max * (1 + node->config.conduits_in) + node->conduits;
+    uint32_t items =
+        PDI_TIMER_FIXED + node->config.peers_max * (1 + node->config.conduits_in) + node->conduits;
     node->now = now > node->now ? now : node->now;
     pdi_session_tick(node, now);
     if (node->kick) {
         pdi_receive_retry(node, now);
         pdi_declare_changes(node, now);
         pdi_declare_tick(node, now);
+        pdi_plan_learn(node, now);
         pdi_shelf_tick(node, now);
         pdi_declare_changes(node, now);
     }
@@ -57,7 +59,8 @@ void pdi_node_close(struct pdi_node *node, pdi_time now)
     node->closing = 1;
 }
 
-int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoint, uint8_t reason, pdi_time now)
+int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoint, uint8_t reason,
+                           pdi_time now)
 {
     uint32_t peer = pdi_session_find(node, endpoint);
     node->now = now > node->now ? now : node->now;
@@ -71,7 +74,8 @@ int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoin
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples)
 {
     struct pdi_override *at = NULL;
-    if (id.size == 0 || id.size > PYDDSI_ID_MAX || bytes < 2 * PDI_REGISTRY_ROOM_MIN || bytes > PDI_WINDOW_BYTES_MAX) {
+    if (id.size == 0 || id.size > PYDDSI_ID_MAX || bytes < 2 * PDI_REGISTRY_ROOM_MIN ||
+        bytes > PDI_WINDOW_BYTES_MAX) {
         return PYDDSI_BAD_ARGUMENT;
     }
     for (uint32_t i = 0; i < PDI_OVERRIDES_MAX; i++) {
@@ -100,12 +104,14 @@ int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats)
 {
     *stats = node->stats;
-    stats->allocated_slots = node->pool.slots - pdi_pool_free(&node->pool) - (node->slot != PDI_POOL_NONE);
+    stats->allocated_slots =
+        node->pool.slots - pdi_pool_free(&node->pool) - (node->slot != PDI_POOL_NONE);
     stats->rings_used = 0;
     for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];
         if (reader->used) {
-            stats->rings_used += pdi_atomic64_load_acquire(&reader->tail) - pdi_atomic64_load_acquire(&reader->head);
+            stats->rings_used +=
+                pdi_atomic64_load_acquire(&reader->tail) - pdi_atomic64_load_acquire(&reader->head);
         }
     }
 }
@@ -140,8 +146,10 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
 
 int pdi_node_window(const struct pdi_node *node, int number, pyddsi_window *window)
 {
-    uint32_t place = number >= 0 ? (uint32_t)number : node->config.multicasts + (uint32_t)(-1 - number);
-    bool known = number >= 0 ? place < node->config.multicasts : place < node->config.multicasts + node->peers_used;
+    uint32_t place =
+        number >= 0 ? (uint32_t)number : node->config.multicasts + (uint32_t)(-1 - number);
+    bool known = number >= 0 ? place < node->config.multicasts
+                             : place < node->config.multicasts + node->peers_used;
     if (!known || !node->out[place].open) {
         return PYDDSI_BAD_ARGUMENT;
     }

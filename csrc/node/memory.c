@@ -67,29 +67,41 @@ static const char *fault_of(const pyddsi_config *config)
 {
     NEED(config->id_size >= 1 && config->id_size <= PYDDSI_ID_MAX, "id_size must be 1 to 16");
     NEED(config->role <= PYDDSI_BROKER, "role must be PYDDSI_PEER, PYDDSI_CLIENT or PYDDSI_BROKER");
-    NEED(config->seq_bits >= PDI_SEQ_BITS_MIN && config->seq_bits <= PDI_SEQ_BITS_MAX, "seq_bits must be 7 to 56");
-    NEED(config->rid_bits == 8 || config->rid_bits == 16 || config->rid_bits == 32 || config->rid_bits == 64,
+    NEED(config->seq_bits >= PDI_SEQ_BITS_MIN && config->seq_bits <= PDI_SEQ_BITS_MAX,
+         "seq_bits must be 7 to 56");
+    NEED(config->rid_bits == 8 || config->rid_bits == 16 || config->rid_bits == 32 ||
+             config->rid_bits == 64,
          "rid_bits must be 8, 16, 32 or 64");
-    NEED(config->packet_max >= 256 && config->packet_max <= PYDDSI_PACKET_MAX, "packet_max must be 256 to 65507");
+    NEED(config->packet_max >= 256 && config->packet_max <= PYDDSI_PACKET_MAX,
+         "packet_max must be 256 to 65507");
     NEED(config->multicasts <= PYDDSI_MULTICASTS_MAX, "multicasts must be at most 8");
-    NEED(config->peers_max >= 1 && config->peers_max <= PYDDSI_PEERS_MAX, "peers_max must be 1 to 4096");
+    NEED(config->peers_max >= 1 && config->peers_max <= PYDDSI_PEERS_MAX,
+         "peers_max must be 1 to 4096");
     NEED(config->conduits_in >= 1 && config->conduits_in <= 64, "conduits_in must be 1 to 64");
-    NEED(power_of_two(config->order_max) && config->order_max <= 1U << 14, "order_max must be a power of two from 2 to 16384");
-    NEED(power_of_two(config->slots_max) && config->slots_max <= 1U << 20, "slots_max must be a power of two from 2 to 1048576");
-    NEED(config->unicast_bytes >= 2 * PDI_REGISTRY_ROOM_MIN && config->unicast_bytes <= PDI_WINDOW_BYTES_MAX,
+    NEED(power_of_two(config->order_max) && config->order_max <= 1U << 14,
+         "order_max must be a power of two from 2 to 16384");
+    NEED(power_of_two(config->slots_max) && config->slots_max <= 1U << 20,
+         "slots_max must be a power of two from 2 to 1048576");
+    NEED(config->unicast_bytes >= 2 * PDI_REGISTRY_ROOM_MIN &&
+             config->unicast_bytes <= PDI_WINDOW_BYTES_MAX,
          "unicast_bytes must be 2400 to 64 MiB, since declarations take this way");
     for (uint32_t i = 0; i < config->multicasts; i++) {
-        NEED(config->multicast_bytes[i] >= PDI_WINDOW_BYTES_MIN && config->multicast_bytes[i] <= PDI_WINDOW_BYTES_MAX,
+        NEED(config->multicast_bytes[i] >= PDI_WINDOW_BYTES_MIN &&
+                 config->multicast_bytes[i] <= PDI_WINDOW_BYTES_MAX,
              "multicast_bytes must be 64 to 64 MiB");
     }
     NEED(config->assembly_bytes >= PDI_SERIES_PAGE, "assembly_bytes must be at least 4096");
-    NEED(config->assembly_max >= 1 && config->assembly_max <= PDI_SERIES_MAX, "assembly_max must be 1 to 65536");
-    NEED(config->resources_max >= 1 && config->resources_max <= 1U << 20, "resources_max must be 1 to 1048576");
+    NEED(config->assembly_max >= 1 && config->assembly_max <= PDI_SERIES_MAX,
+         "assembly_max must be 1 to 65536");
+    NEED(config->resources_max >= 1 && config->resources_max <= 1U << 20,
+         "resources_max must be 1 to 1048576");
     NEED(config->publishers_max <= 1U << 15 && config->subscribers_max <= 1U << 15,
          "publishers_max and subscribers_max must be at most 32768");
-    NEED(config->ring_samples >= 2 && config->ring_samples <= 1U << 24, "ring_samples must be 2 to 16777216");
+    NEED(config->ring_samples >= 2 && config->ring_samples <= 1U << 24,
+         "ring_samples must be 2 to 16777216");
     NEED(config->shelf_samples <= 1U << 24, "shelf_samples must be at most 16777216");
-    NEED(config->events_max >= 1 && config->events_max <= 1U << 20, "events_max must be 1 to 1048576");
+    NEED(config->events_max >= 1 && config->events_max <= 1U << 20,
+         "events_max must be 1 to 1048576");
     NEED(config->ledger_max <= 1U << 20, "ledger_max must be at most 1048576");
     return NULL;
 }
@@ -120,7 +132,8 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     uint32_t pages = (uint32_t)window_block(node) * config->peers_max;
     node->conduits = conduits;
     node->out = pdi_carve(carve, conduits, sizeof *node->out);
-    node->members = pdi_carve(carve, (size_t)(config->multicasts + 1) * config->peers_max, sizeof *node->members);
+    node->members = pdi_carve(carve, (size_t)(config->multicasts + 1) * config->peers_max,
+                              sizeof *node->members);
     node->work = pdi_carve(carve, PDI_BITSET_WORDS(conduits), 8);
     node->talk = pdi_carve(carve, PDI_BITSET_WORDS(config->peers_max), 8);
     node->ended = pdi_carve(carve, PDI_BITSET_WORDS(config->peers_max), 8);
@@ -129,19 +142,22 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     uint8_t *drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
     uint8_t *scratch = pdi_carve(carve, config->unicast_bytes, 1);
     struct pdi_entry *scratch_entries = pdi_carve(carve, 2, sizeof *scratch_entries);
-    struct pdi_region *scratch_regions = pdi_carve(carve, (size_t)PDI_LOANS_MAX * 4, sizeof *scratch_regions);
+    struct pdi_region *scratch_regions =
+        pdi_carve(carve, (size_t)PDI_LOANS_MAX * 4, sizeof *scratch_regions);
     if (real) {
         memset(node->out, 0, conduits * sizeof *node->out);
-        memset(node->members, 0, (size_t)(config->multicasts + 1) * config->peers_max * sizeof *node->members);
+        memset(node->members, 0,
+               (size_t)(config->multicasts + 1) * config->peers_max * sizeof *node->members);
         memset(node->work, 0, PDI_BITSET_WORDS(conduits) * 8);
         memset(node->talk, 0, PDI_BITSET_WORDS(config->peers_max) * 8);
         memset(node->ended, 0, PDI_BITSET_WORDS(config->peers_max) * 8);
         (void)pdi_pages_init(&node->window_pages, used, pages);
-        (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries, 2, scratch_regions,
-                              PDI_LOANS_MAX * 4);
+        (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries, 2,
+                              scratch_regions, PDI_LOANS_MAX * 4);
     }
     for (uint32_t i = 0; i < conduits; i++) {
-        uint32_t entries = i < config->multicasts ? pdi_memory_entries(node, config->multicast_samples[i]) : 0;
+        uint32_t entries =
+            i < config->multicasts ? pdi_memory_entries(node, config->multicast_samples[i]) : 0;
         uint32_t bytes = i < config->multicasts ? config->multicast_bytes[i] : 0;
         uint8_t *memory = pdi_carve(carve, bytes, 1);
         struct pdi_entry *entry = pdi_carve(carve, entries, sizeof *entry);
@@ -161,7 +177,8 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
             conduit->features = PYDDSI_CAN_ALL;
             conduit->flush_at = PDI_TIME_NEVER;
             conduit->synch_wait = config->synch_ms * PDI_TIME_MS;
-            (void)pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2);
+            (void)pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions,
+                                  entries * 2);
         }
     }
 }
@@ -206,9 +223,10 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     for (uint32_t i = 0; i < config->peers_max; i++) {
         pdi_receive_fresh(node, i);
     }
-    (void)pdi_pool_init(&node->pool, slots, config->packet_max, config->slots_max, holds, free_ring);
-    (void)pdi_assembler_init(&node->assembler, assembly, assembly_used, pages, series, config->assembly_max,
-                             config->sample_max);
+    (void)pdi_pool_init(&node->pool, slots, config->packet_max, config->slots_max, holds,
+                        free_ring);
+    (void)pdi_assembler_init(&node->assembler, assembly, assembly_used, pages, series,
+                             config->assembly_max, config->sample_max);
     memset(node->series_holds, 0, config->assembly_max * sizeof *node->series_holds);
     memset(node->series_via, 0, config->assembly_max * sizeof *node->series_via);
     memset(node->routes, 0, (PDI_ROUTE_CACHE + 1) * sizeof *node->routes);
@@ -221,11 +239,12 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     uint32_t words = PDI_BITSET_WORDS(config->peers_max);
     node->things_max = config->resources_max < UINT16_MAX ? config->resources_max : UINT16_MAX;
     uint32_t handles = PDI_MAP_CAPACITY_MIN;
-    while (PDI_MAP_LIMIT(handles) < node->things_max + config->publishers_max + config->subscribers_max) {
+    while (PDI_MAP_LIMIT(handles) <
+           node->things_max + config->publishers_max + config->subscribers_max) {
         handles *= 2;
     }
     node->publishers = pdi_carve(carve, config->publishers_max, sizeof *node->publishers);
-    uint64_t *bits = pdi_carve(carve, (size_t)config->publishers_max * words * 2, 8);
+    uint64_t *bits = pdi_carve(carve, (size_t)config->publishers_max * words * 4, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
     struct pdi_map_slot *map = pdi_carve(carve, handles, sizeof *map);
@@ -240,7 +259,8 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     node->events = pdi_carve(carve, config->events_max + 1, sizeof *node->events);
     uint32_t lines = config->ledger_max + PDI_LEDGER_LINES_MIN;
     pyddsi_drop *drops = pdi_carve(carve, lines, sizeof *drops);
-    uint32_t timers = PDI_TIMER_FIXED + config->peers_max + node->conduits + config->peers_max * config->conduits_in;
+    uint32_t timers = PDI_TIMER_FIXED + config->peers_max + node->conduits +
+                      config->peers_max * config->conduits_in;
     struct pdi_heap_entry *entries = pdi_carve(carve, timers, sizeof *entries);
     uint32_t *places = pdi_carve(carve, timers, sizeof *places);
     if (!real) {
@@ -248,8 +268,10 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     }
     memset(node->publishers, 0, config->publishers_max * sizeof *node->publishers);
     for (uint32_t i = 0; i < config->publishers_max; i++) {
-        node->publishers[i].pushed = bits + (size_t)i * words * 2;
+        node->publishers[i].pushed = bits + (size_t)i * words * 4;
         node->publishers[i].singles_bits = node->publishers[i].pushed + words;
+        node->publishers[i].learners = node->publishers[i].pushed + (size_t)words * 2;
+        node->publishers[i].untold = node->publishers[i].pushed + (size_t)words * 3;
     }
     memset(node->readers, 0, config->subscribers_max * sizeof *node->readers);
     memset(node->things, 0, node->things_max * sizeof *node->things);
@@ -302,7 +324,8 @@ size_t pdi_node_size(const pyddsi_config *config, const char **text)
     return lay_out(&measure, NULL);
 }
 
-int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size, pdi_time now)
+int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size,
+                  pdi_time now)
 {
     size_t need = pdi_node_size(config, NULL);
     if (need == 0 || (uintptr_t)memory % PDI_CACHE_LINE != 0) {
@@ -317,7 +340,8 @@ int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *mem
     uint64_t state = config->seed;
     node->hash_seed[0] = pdi_rand_splitmix(&state);
     node->hash_seed[1] = pdi_rand_splitmix(&state);
-    node->sessions = config->incarnation != 0 ? config->incarnation << 20 : pdi_rand_splitmix(&state) >> 16;
+    node->sessions =
+        config->incarnation != 0 ? config->incarnation << 20 : pdi_rand_splitmix(&state) >> 16;
     pyddsi_options options = {.strictness = PYDDSI_TOLERANT,
                               .seq_bits = config->seq_bits,
                               .rid_bits = config->rid_bits,

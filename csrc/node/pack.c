@@ -39,8 +39,8 @@ uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id)
 }
 
 /* The bytes of the packet that an entry needs. */
-uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
-                       uint64_t number)
+uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                       const struct pdi_entry *entry, uint64_t number)
 {
     uint32_t size = 1 + pdi_vle_size(number & node->seq.mask) + entry->size;
     if (conduit->id != 0) {
@@ -67,7 +67,8 @@ uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *co
 }
 
 /* The move that goes before this entry. */
-static const struct pdi_move *move_of(const struct pdi_node *node, const struct pdi_conduit *conduit, uint64_t number)
+static const struct pdi_move *move_of(const struct pdi_node *node,
+                                      const struct pdi_conduit *conduit, uint64_t number)
 {
     for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
         const struct pdi_move *move = &node->moves[i];
@@ -91,8 +92,8 @@ static uint8_t *put_space(uint8_t *at, unsigned space)
     return put(at, space);
 }
 
-static uint8_t *put_move(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_move *move,
-                         unsigned space, uint8_t *at)
+static uint8_t *put_move(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                         const struct pdi_move *move, unsigned space, uint8_t *at)
 {
     at = put_space(pdi_pack_conduit(at, conduit->id), space);
     *at++ = PYDDSI_MIGRATE | PYDDSI_I;
@@ -103,8 +104,9 @@ static uint8_t *put_move(const struct pdi_node *node, const struct pdi_conduit *
 }
 
 /* Writes an entry at `at`, where pdi_pack_size bytes must be; answers where it ends. *header is the byte for the flag S. */
-uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
-                        const uint8_t *bytes, uint64_t number, uint8_t *at, uint8_t **header)
+uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                        const struct pdi_entry *entry, const uint8_t *bytes, uint64_t number,
+                        uint8_t *at, uint8_t **header)
 {
     if ((entry->mark & PDI_MARK_MIGRATE) != 0) {
         const struct pdi_move *move = move_of(node, conduit, number);

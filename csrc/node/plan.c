@@ -42,12 +42,15 @@ void pdi_plan_features(struct pdi_node *node)
 static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    bool grouped = publisher->conduit < node->config.multicasts && publisher->durability == PYDDSI_VOLATILE &&
-                   (publisher->way == PYDDSI_WAY_MULTICAST || (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
+    bool grouped = publisher->conduit < node->config.multicasts &&
+                   publisher->durability == PYDDSI_VOLATILE &&
+                   (publisher->way == PYDDSI_WAY_MULTICAST ||
+                    (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
     memcpy(publisher->singles_bits, publisher->pushed, words * sizeof(uint64_t));
     for (uint32_t peer = 0; group != NULL && peer < node->peers_used; peer++) {
-        if (pdi_bitset_test(publisher->pushed, peer) && pdi_node_member(node, group, peer)->joined) {
+        if (pdi_bitset_test(publisher->pushed, peer) &&
+            pdi_node_member(node, group, peer)->joined) {
             publisher->multicast = 1;
             pdi_bitset_clear(publisher->singles_bits, peer);
         }
@@ -64,7 +67,9 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
  * until the single peer has acknowledged what it was sent. */
 static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
 {
-    int now = publisher->multicast ? publisher->conduit : publisher->singles == 1 ? -1 - (int)publisher->only : INT32_MIN;
+    int now = publisher->multicast      ? publisher->conduit
+              : publisher->singles == 1 ? -1 - (int)publisher->only
+                                        : INT32_MIN;
     int before = publisher->current;
     if (publisher->way != PYDDSI_WAY_AUTO || now == INT32_MIN || now == before) {
         return;
@@ -87,7 +92,8 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
 static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
 {
     struct pdi_conduit *left = &node->out[publisher->move_after - 1];
-    struct pdi_window_span span = left->open ? pdi_window_span(&left->window) : (struct pdi_window_span){0};
+    struct pdi_window_span span =
+        left->open ? pdi_window_span(&left->window) : (struct pdi_window_span){0};
     if (left->open && node->peers[left->peer].mine == publisher->move_life &&
         (int32_t)(span.base - (uint32_t)publisher->move_number) < 0) {
         left->flush = 1;
@@ -99,19 +105,44 @@ static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
     return true;
 }
 
-static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes, pdi_time now);
+static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes,
+                 pdi_time now);
+
+/* After news from the peers: who waited to hear a name may know it now, and then the match is told. */
+void pdi_plan_learn(struct pdi_node *node, pdi_time now)
+{
+    for (uint32_t i = 0; i < node->config.publishers_max; i++) {
+        struct pdi_publisher *publisher = &node->publishers[i];
+        if (!publisher->used || !publisher->learning) {
+            continue;
+        }
+        publisher->planned = 0;
+        (void)pdi_plan(node, publisher, now);
+        for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+            if (pdi_bitset_test(publisher->untold, peer) && !pdi_bitset_test(publisher->learners, peer)) {
+                pdi_bitset_clear(publisher->untold, peer);
+                pyddsi_event *event = pdi_event_push(node, PYDDSI_MATCHED, now);
+                pdi_event_peer(node, event, peer);
+                event->handle = publisher->handle;
+                event->resource = publisher->id;
+            }
+        }
+    }
+}
 
 /* Sees to it that the plan is true. OK; AGAIN: the publisher's samples must wait, as they are changing their way. */
 int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t changes = pdi_registry_link_changes(node->registry, publisher->registry);
-    if (!publisher->planned || publisher->link_changes != changes || publisher->member_changes != node->member_changes) {
+    if (!publisher->planned || publisher->link_changes != changes ||
+        publisher->member_changes != node->member_changes) {
         make(node, publisher, changes, now);
     }
     return publisher->move_after == 0 || moved(node, publisher) ? PYDDSI_OK : PYDDSI_AGAIN;
 }
 
-static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes, pdi_time now)
+static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes,
+                 pdi_time now)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     uint32_t peers = 0;
@@ -121,18 +152,31 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
     publisher->member_changes = node->member_changes;
     publisher->filters = publisher->multicast = publisher->keeps = 0;
     publisher->via = 0;
+    publisher->learning = 0;
     memset(publisher->pushed, 0, words * sizeof(uint64_t));
-    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+    memset(publisher->learners, 0, words * sizeof(uint64_t));
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry);
+         link != PDI_REGISTRY_NONE;
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
         shelf = shelf || remote->mode != PYDDSI_PUSH;
-        if (!pushes(remote) || !pdi_session_established(node, remote->peer)) {
+        if (!pdi_session_established(node, remote->peer)) {
+            continue;
+        }
+        if (remote->id != publisher->id && !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
+            publisher->learning = 1; /* it has still to hear what our resource is called */
+            pdi_bitset_set(publisher->learners, remote->peer);
+            continue;
+        }
+        if (!pushes(remote)) {
             continue;
         }
         peers += !pdi_bitset_test(publisher->pushed, remote->peer);
         pdi_bitset_set(publisher->pushed, remote->peer);
         publisher->filters |= remote->predicate != NULL;
-        uint64_t via = remote->bound_id != 0 ? remote->bound_id : (remote->id & 1) != 0 ? remote->id : 0;
+        uint64_t via = remote->bound_id != 0   ? remote->bound_id
+                       : (remote->id & 1) != 0 ? remote->id
+                                               : 0;
         one_reason = one_reason && via != 0 && (publisher->via == 0 || publisher->via == via);
         publisher->via = one_reason ? via : 0;
     }
@@ -143,16 +187,18 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
 }
 
 /* Which peers want this very sample: those with a plain subscription, or a selection that it fits. */
-bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload,
-                     uint64_t *wanting)
+bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     pyddsi_bytes payload, uint64_t *wanting)
 {
     bool any = false;
     memset(wanting, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
-    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry);
+         link != PDI_REGISTRY_NONE;
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
         if (pushes(remote) && !pdi_bitset_test(wanting, remote->peer) &&
-            (remote->predicate == NULL || pdi_predicate_holds(remote->predicate, publisher->id, payload))) {
+            (remote->predicate == NULL ||
+             pdi_predicate_holds(remote->predicate, publisher->id, payload))) {
             pdi_bitset_set(wanting, remote->peer);
             any = true;
         }

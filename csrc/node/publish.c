@@ -14,9 +14,9 @@
 
 /* The destinations of one sample. */
 struct way {
-    struct pdi_conduit *group;                                  /* or null */
-    const uint64_t *singles;                                    /* bits of peers */
-    uint32_t count;                                             /* of singles */
+    struct pdi_conduit *group; /* or null */
+    const uint64_t *singles;   /* bits of peers */
+    uint32_t count;            /* of singles */
     uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
 };
 
@@ -27,7 +27,8 @@ static uint32_t overhead(const struct pdi_node *node, const struct pdi_entry *mo
 {
     uint32_t sn = ((uint32_t)node->config.seq_bits + 6) / 7;
     uint32_t size = 3 + 1 + sn + (model->space > 4 ? 3 : model->space != 0);
-    size += model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
+    size +=
+        model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
     size += (model->flags & PYDDSI_A) != 0 ? pdi_vle_size(model->data_id) : 0;
     size += model->kind == PYDDSI_SDATA ? 3 : 0;
     return size + (fragment ? 1 + sn + 5 : 0);
@@ -58,8 +59,8 @@ static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
 
 /* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
  * goes without, with a line in the ledger. */
-static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher, struct way *way, uint32_t needed,
-                    pdi_time now)
+static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher, struct way *way,
+                    uint32_t needed, pdi_time now)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     if (way->singles != way->bits) {
@@ -74,7 +75,8 @@ static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher
         }
         if (pdi_bitset_test(way->bits, peer) && (node->peers[peer].features & needed) != needed) {
             pdi_bitset_clear(way->bits, peer);
-            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
+            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1,
+                     now);
         }
     }
     if (way->group != NULL && (way->group->features & needed) != needed) {
@@ -84,7 +86,8 @@ static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher
 }
 
 /* Where this sample goes; false: nowhere. */
-static bool find_way(struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload, struct way *way)
+static bool find_way(struct pdi_node *node, const struct pdi_publisher *publisher,
+                     pyddsi_bytes payload, struct way *way)
 {
     way->group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     way->singles = publisher->singles_bits;
@@ -109,7 +112,8 @@ static bool find_way(struct pdi_node *node, const struct pdi_publisher *publishe
 
 static uint32_t next_single(const struct pdi_node *node, const struct way *way, uint32_t from)
 {
-    return way->count == 0 ? node->peers_used : pdi_bitset_find(way->singles, node->peers_used, from);
+    return way->count == 0 ? node->peers_used
+                           : pdi_bitset_find(way->singles, node->peers_used, from);
 }
 
 /* ---- reliable ---- */
@@ -117,7 +121,8 @@ static uint32_t next_single(const struct pdi_node *node, const struct way *way, 
 /* The worst answer of all windows concerned. */
 static int room(struct pdi_node *node, const struct way *way, uint32_t size, uint32_t numbers)
 {
-    int status = way->group != NULL ? pdi_reliable_room(node, way->group, size, numbers) : PYDDSI_OK;
+    int status =
+        way->group != NULL ? pdi_reliable_room(node, way->group, size, numbers) : PYDDSI_OK;
     for (uint32_t peer = next_single(node, way, 0); status == PYDDSI_OK && peer < node->peers_used;
          peer = next_single(node, way, peer + 1)) {
         status = pdi_reliable_room(node, pdi_node_unicast(node, peer), size, numbers);
@@ -126,7 +131,8 @@ static int room(struct pdi_node *node, const struct way *way, uint32_t size, uin
 }
 
 /* The first sample after a change of ways carries the move. */
-static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher, const struct pdi_conduit *on, uint64_t number)
+static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher,
+                      const struct pdi_conduit *on, uint64_t number)
 {
     const struct pdi_conduit *left = &node->out[publisher->move_from - 1];
     publisher->move_from = 0;
@@ -146,8 +152,9 @@ static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher, co
     }
 }
 
-static void write_one(struct pdi_node *node, struct pdi_publisher *publisher, struct pdi_conduit *conduit,
-                      const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece, pdi_time now)
+static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
+                      struct pdi_conduit *conduit, const struct pdi_entry *model,
+                      pyddsi_bytes payload, uint32_t piece, pdi_time now)
 {
     struct pdi_loan loan;
     struct pdi_entry entry = *model;
@@ -155,7 +162,8 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher, st
     entry.fragment = piece != 0;
     entry.first = PDI_WINDOW_SELF;
     entry.fragments = piece != 0 ? pieces(payload.size, piece) : 0;
-    if (pdi_window_reserve(&conduit->window, size, pieces(payload.size, piece), &loan) != PYDDSI_OK) {
+    if (pdi_window_reserve(&conduit->window, size, pieces(payload.size, piece), &loan) !=
+        PYDDSI_OK) {
         PDI_CHECK(false); /* room was asked, and only we use it up */
         return;
     }
@@ -170,7 +178,8 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher, st
 }
 
 static int write_all(struct pdi_node *node, struct pdi_publisher *publisher, const struct way *way,
-                     const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece, pdi_time now)
+                     const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece,
+                     pdi_time now)
 {
     int status = payload.size > PDI_WINDOW_BYTES_MAX
                      ? PYDDSI_BAD_ARGUMENT
@@ -181,15 +190,16 @@ static int write_all(struct pdi_node *node, struct pdi_publisher *publisher, con
     if (way->group != NULL) {
         write_one(node, publisher, way->group, model, payload, piece, now);
     }
-    for (uint32_t peer = next_single(node, way, 0); peer < node->peers_used; peer = next_single(node, way, peer + 1)) {
+    for (uint32_t peer = next_single(node, way, 0); peer < node->peers_used;
+         peer = next_single(node, way, peer + 1)) {
         write_one(node, publisher, pdi_node_unicast(node, peer), model, payload, piece, now);
     }
     return PYDDSI_OK;
 }
 
 /* A message of the node's own (a declaration, an answer to a pull) on one conduit. */
-int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes bytes,
-                      pdi_time now)
+int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
+                      const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now)
 {
     uint32_t piece = model->kind == PYDDSI_SDATA ? piece_of(node, model, bytes.size) : 0;
     if (piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) {
@@ -217,8 +227,8 @@ static void seal(struct pdi_node *node, struct pdi_conduit *conduit)
 
 /* One message into the draft; it goes when it is full or old enough. A draft that is full while the one before has not
  * been taken by the driver is lost: best effort waits for nobody. */
-static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, const uint8_t *bytes,
-                  pdi_time now)
+static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model,
+                  const uint8_t *bytes, pdi_time now)
 {
     uint8_t *header;
     uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
@@ -229,22 +239,27 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
         seal(node, conduit);
     }
     uint8_t *at = conduit->draft + conduit->draft_size;
-    conduit->draft_size = (uint32_t)(pdi_pack_entry(node, conduit, model, bytes, conduit->best, at, &header) - conduit->draft);
+    conduit->draft_size =
+        (uint32_t)(pdi_pack_entry(node, conduit, model, bytes, conduit->best, at, &header) -
+                   conduit->draft);
     conduit->best++;
     conduit->draft_samples++;
     if (conduit->draft_samples == 1) {
         conduit->draft_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
     }
-    if ((node->config.latency_us == 0 || conduit->draft_size + size > node->config.packet_max) && conduit->sealed_size == 0) {
+    if ((node->config.latency_us == 0 || conduit->draft_size + size > node->config.packet_max) &&
+        conduit->sealed_size == 0) {
         seal(node, conduit);
-    } else if (conduit->draft_at < pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
+    } else if (conduit->draft_at <
+               pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
         pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), conduit->draft_at);
     }
 }
 
 /* Fragments of best effort leave one by one from where the sample lies, a window that sends nothing by itself. */
-static void big_draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes payload,
-                      uint32_t piece, pdi_time now)
+static void big_draft(struct pdi_node *node, struct pdi_conduit *conduit,
+                      const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece,
+                      pdi_time now)
 {
     struct pdi_loan loan;
     if (conduit->big_left != 0 || payload.size > node->scratch.size ||
@@ -265,8 +280,8 @@ static void big_draft(struct pdi_node *node, struct pdi_conduit *conduit, const 
     pdi_bitset_set(node->work, conduit->number);
 }
 
-static void draft_all(struct pdi_node *node, const struct way *way, const struct pdi_entry *model, pyddsi_bytes payload,
-                      uint32_t piece, pdi_time now)
+static void draft_all(struct pdi_node *node, const struct way *way, const struct pdi_entry *model,
+                      pyddsi_bytes payload, uint32_t piece, pdi_time now)
 {
     struct pdi_entry entry = *model;
     entry.size = (uint32_t)payload.size;
@@ -301,7 +316,8 @@ static struct pdi_entry model_of(const struct pdi_publisher *publisher)
     };
 }
 
-int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size, pdi_time now)
+int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
+                 pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     pyddsi_bytes payload = {data, size};
@@ -349,14 +365,16 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
 }
 
 /* Everybody, declared or not: the group for its members, and a copy for each other peer. */
-int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, const void *data, size_t size, pdi_time now)
+int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, const void *data,
+                      size_t size, pdi_time now)
 {
     uint8_t head[PDI_NAME_MAX + 2 * PDI_VLE_MAX];
     struct pdi_writer writer = {head, head + sizeof head};
     struct way way = {0};
     pyddsi_fault fault;
     node->now = now > node->now ? now : node->now;
-    if (node->closing || pdi_name_check(name, PDI_NAME_MAX, &fault) != PYDDSI_OK || size > UINT16_MAX) {
+    if (node->closing || pdi_name_check(name, PDI_NAME_MAX, &fault) != PYDDSI_OK ||
+        size > UINT16_MAX) {
         return PYDDSI_BAD_ARGUMENT;
     }
     struct pdi_entry model = {.kind = PYDDSI_WDATA, .flags = reliable ? PYDDSI_R : 0};
@@ -373,7 +391,8 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     (void)pdi_bytes_put(&writer, name.data, name.size);
     (void)pdi_vle_put(&writer, size);
     uint32_t front = (uint32_t)(writer.at - head);
-    if (front + size + overhead(node, &model, false) > node->config.packet_max || front + size > node->scratch.size) {
+    if (front + size + overhead(node, &model, false) > node->config.packet_max ||
+        front + size > node->scratch.size) {
         return PYDDSI_BAD_ARGUMENT;
     }
     struct pdi_loan loan;
@@ -417,7 +436,8 @@ static void promise(struct pdi_conduit *conduit, uint64_t bytes, uint32_t number
 
 /* Adds what the handler of this reader may write for so many samples to the conduits concerned; 0 samples: nothing is
  * promised there any more. */
-void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t samples)
+void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
+                         uint32_t samples)
 {
     for (uint32_t i = 0; i < reader->guards; i++) {
         struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
@@ -431,7 +451,8 @@ void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *rea
         if (way.group != NULL) {
             promise(way.group, bytes, numbers, samples);
         }
-        for (uint32_t peer = next_single(node, &way, 0); peer < node->peers_used; peer = next_single(node, &way, peer + 1)) {
+        for (uint32_t peer = next_single(node, &way, 0); peer < node->peers_used;
+             peer = next_single(node, &way, peer + 1)) {
             promise(pdi_node_unicast(node, peer), bytes, numbers, samples);
         }
     }
@@ -441,7 +462,8 @@ void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *rea
 static bool holds(struct pdi_node *node, struct pdi_conduit *conduit)
 {
     return conduit->promised > conduit->window.size ||
-           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised, conduit->promised_numbers) != PYDDSI_AGAIN;
+           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
+                             conduit->promised_numbers) != PYDDSI_AGAIN;
 }
 
 bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader)
@@ -475,14 +497,16 @@ int pdi_node_conduit(const struct pdi_node *node, uint32_t handle)
     return publisher->singles != 0 ? -1 - (int)publisher->only : INT32_MIN;
 }
 
-uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size)
+uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                           size_t size)
 {
     struct pdi_entry model = model_of(publisher);
     return piece_of(node, &model, size);
 }
 
 /* One by one, but all or none: every window concerned must have room for all of them. */
-int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples, size_t count, pdi_time now)
+int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
+                     size_t count, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     struct pdi_entry model = model_of(publisher);
@@ -496,7 +520,8 @@ int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes 
     if (total > PDI_WINDOW_BYTES_MAX || numbers > PDI_WINDOW_ENTRIES_MAX) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    int status = publisher->reliable ? room(node, &way, (uint32_t)total, (uint32_t)numbers) : PYDDSI_OK;
+    int status =
+        publisher->reliable ? room(node, &way, (uint32_t)total, (uint32_t)numbers) : PYDDSI_OK;
     for (size_t i = 0; status == PYDDSI_OK && i < count; i++) {
         status = pdi_node_put(node, handle, samples[i].data, samples[i].size, now);
     }

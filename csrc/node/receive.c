@@ -30,7 +30,8 @@ static struct pdi_kept remember(const struct pdi_arrival *arrival, const pyddsi_
 }
 
 /* The message that was remembered. */
-static void recall(const struct pdi_node *node, const struct pdi_kept *kept, uint32_t conduit, pyddsi_message *message)
+static void recall(const struct pdi_node *node, const struct pdi_kept *kept, uint32_t conduit,
+                   pyddsi_message *message)
 {
     pyddsi_decoder decoder;
     const uint8_t *data = pdi_pool_data(&node->pool, kept->slot);
@@ -52,11 +53,13 @@ static void drop_kept(struct pdi_node *node, uint32_t peer, uint32_t slot)
 
 /* ---- a message in its turn. OK; AGAIN: not now ---- */
 
-static int handle(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+static int handle(struct pdi_node *node, const struct pdi_arrival *arrival,
+                  const pyddsi_message *message, pdi_time now)
 {
     switch (message->kind) {
     case PYDDSI_DECLARE:
-        if (pdi_registry_input(node->registry, arrival->peer, (uint8_t)message->space, (message->flags & PYDDSI_C) != 0,
+        if (pdi_registry_input(node->registry, arrival->peer, (uint8_t)message->space,
+                               (message->flags & PYDDSI_C) != 0,
                                message->declarations) != PYDDSI_OK) {
             pdi_session_end(node, arrival->peer, 6, 6 + 1, now);
         }
@@ -120,7 +123,8 @@ static void watch(struct pdi_node *node, uint32_t peer, uint32_t conduit)
 {
     struct pdi_node_peer *who = &node->peers[peer];
     uint32_t index = peer * node->config.conduits_in + conduit;
-    pdi_timer_set(node, pdi_timer_order(node, index), pdi_order_due(&node->orders[index], pdi_rtt_wait(&who->rtt)));
+    pdi_timer_set(node, pdi_timer_order(node, index),
+                  pdi_order_due(&node->orders[index], pdi_rtt_wait(&who->rtt)));
 }
 
 static void acknowledge(struct pdi_node *node, uint32_t peer, uint32_t conduit, bool answer)
@@ -131,7 +135,8 @@ static void acknowledge(struct pdi_node *node, uint32_t peer, uint32_t conduit, 
     pdi_bitset_set(node->talk, peer);
 }
 
-static void reliable(struct pdi_node *node, struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+static void reliable(struct pdi_node *node, struct pdi_arrival *arrival,
+                     const pyddsi_message *message, pdi_time now)
 {
     uint32_t peer = arrival->peer;
     struct pdi_order *order = pdi_node_order(node, peer, arrival->conduit);
@@ -143,7 +148,8 @@ static void reliable(struct pdi_node *node, struct pdi_arrival *arrival, const p
                 return;
             }
             pdi_order_advance(order);
-            if (order->expected < order->marked || order->expected < order->base) { /* something was kept, or given up */
+            if (order->expected < order->marked ||
+                order->expected < order->base) { /* something was kept, or given up */
                 proceed(node, peer, arrival->conduit, now);
             }
             if (s) {
@@ -177,7 +183,8 @@ static void reliable(struct pdi_node *node, struct pdi_arrival *arrival, const p
     acknowledge(node, peer, arrival->conduit, s);
 }
 
-static void best_effort(struct pdi_node *node, struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now)
+static void best_effort(struct pdi_node *node, struct pdi_arrival *arrival,
+                        const pyddsi_message *message, pdi_time now)
 {
     uint64_t lost = 0;
     struct pdi_order *order = pdi_node_order(node, arrival->peer, arrival->conduit);
@@ -194,14 +201,16 @@ static void best_effort(struct pdi_node *node, struct pdi_arrival *arrival, cons
     }
 }
 
-static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit, const pyddsi_message *message, pdi_time now)
+static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                  const pyddsi_message *message, pdi_time now)
 {
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     node->stats.synchs_in++;
     if (!order->synched && node->peers[peer].session != 0 && !node->personal) {
         return; /* meant for others: ours is on its way, and says where we begin */
     }
-    int status = pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
+    int status =
+        pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
     if (status == PYDDSI_AGAIN) {
         struct pdi_kept kept;
         uint64_t lost = 0;
@@ -212,7 +221,8 @@ static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit, const 
         node->parts[peer * node->config.conduits_in + conduit] = 0;
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_GAP, 0, 0, lost, now);
         order->held = 0;
-        status = pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
+        status = pdi_order_synch(order, message->sn,
+                                 (message->flags & PYDDSI_U) != 0 ? message->count : 0);
     }
     if (status == PYDDSI_BAD_INPUT) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_BAD_BYTES, 0, 0, 1, now);
@@ -224,7 +234,8 @@ static void synch(struct pdi_node *node, uint32_t peer, uint32_t conduit, const 
 }
 
 /* A resource moves here: what comes now on this conduit waits for what was sent on the other. */
-static void migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit, const pyddsi_message *message, pdi_time now)
+static void migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                    const pyddsi_message *message, pdi_time now)
 {
     if (message->left >= node->config.conduits_in || message->left == conduit) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNSUPPORTED, 0, 0, 1, now);
@@ -238,14 +249,16 @@ static void migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit, cons
     struct pdi_barrier *at = NULL;
     for (uint32_t i = 0; i < PDI_BARRIERS_MAX; i++) {
         struct pdi_barrier *barrier = &node->barriers[i];
-        if (barrier->used && barrier->peer == peer && barrier->on == conduit && barrier->left == message->left &&
-            barrier->id == message->rid && barrier->space == message->space && barrier->last_reliable == last) {
+        if (barrier->used && barrier->peer == peer && barrier->on == conduit &&
+            barrier->left == message->left && barrier->id == message->rid &&
+            barrier->space == message->space && barrier->last_reliable == last) {
             return; /* told again, with a repetition */
         }
         at = at == NULL && !barrier->used ? barrier : at;
     }
     if (at == NULL) {
-        pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_LIMIT, (uint8_t)message->space, message->rid, 0, now);
+        pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_LIMIT, (uint8_t)message->space, message->rid, 0,
+                 now);
         return;
     }
     *at = (struct pdi_barrier){.used = 1,
@@ -260,9 +273,11 @@ static void migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit, cons
 }
 
 /* One message of an established peer. */
-static void dispatch(struct pdi_node *node, uint32_t peer, uint32_t slot, const pyddsi_message *message, pdi_time now)
+static void dispatch(struct pdi_node *node, uint32_t peer, uint32_t slot,
+                     const pyddsi_message *message, pdi_time now)
 {
-    struct pdi_arrival arrival = {.peer = peer, .conduit = (uint32_t)message->conduit, .slot = slot};
+    struct pdi_arrival arrival = {
+        .peer = peer, .conduit = (uint32_t)message->conduit, .slot = slot};
     switch (message->kind) {
     case PYDDSI_SDATA:
     case PYDDSI_BDATA:
@@ -295,8 +310,8 @@ static void dispatch(struct pdi_node *node, uint32_t peer, uint32_t slot, const 
 
 static bool of_a_session(const pyddsi_message *message)
 {
-    return message->kind <= PYDDSI_CLOSE || message->kind == PYDDSI_KEEPALIVE || message->kind == PYDDSI_PING ||
-           message->kind == PYDDSI_PONG;
+    return message->kind <= PYDDSI_CLOSE || message->kind == PYDDSI_KEEPALIVE ||
+           message->kind == PYDDSI_PING || message->kind == PYDDSI_PONG;
 }
 
 uint8_t *pdi_node_slot(struct pdi_node *node, size_t *room)
@@ -309,29 +324,33 @@ uint8_t *pdi_node_slot(struct pdi_node *node, size_t *room)
 }
 
 /* Walks over the messages of a packet. */
-static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t peer, bool inside, pyddsi_bytes packet,
-                 pdi_time now)
+static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t peer, bool inside,
+                 pyddsi_bytes packet, pdi_time now)
 {
     pyddsi_decoder decoder;
     pyddsi_message message;
     int status;
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
     node->personal = 0;
-    while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* at most the packet's bytes */
+    while ((status = pdi_decoder_next(&decoder, &message)) ==
+           PYDDSI_OK) { /* at most the packet's bytes */
         node->stats.messages_in++;
         node->personal = node->personal || message.kind == PYDDSI_KEEPALIVE;
         if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
-        } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG || message.kind == PYDDSI_RSPACE) {
+        } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
+                   message.kind == PYDDSI_RSPACE) {
             continue;
-        } else if (inside && message.conduit < node->config.conduits_in && message.space < PYDDSI_SPACES_MAX) {
+        } else if (inside && message.conduit < node->config.conduits_in &&
+                   message.space < PYDDSI_SPACES_MAX) {
             dispatch(node, peer, node->slot, &message, now);
         } else if (inside) {
             status = PYDDSI_BAD_INPUT;
             break;
         } else {
             bool ended = peer != PDI_NONE;
-            pdi_drop(node, PYDDSI_AT_INPUT, ended ? PYDDSI_BY_EXPIRED_PEER : PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
+            pdi_drop(node, PYDDSI_AT_INPUT, ended ? PYDDSI_BY_EXPIRED_PEER : PYDDSI_BY_UNKNOWN_PEER,
+                     0, 0, 1, now);
         }
         if (inside && !pdi_session_established(node, peer)) {
             inside = false; /* a message has just ended the session */
@@ -385,16 +404,18 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
         }
         (void)pdi_peer_leave(&node->peers[peer].word);
     }
-    if (node->slot != PDI_POOL_NONE && pdi_atomic32_load_acquire(&node->pool.holds[node->slot]) != 1) {
-        pdi_pool_drop(&node->pool, node->slot); /* somebody keeps it: the next packet needs another */
+    if (node->slot != PDI_POOL_NONE &&
+        pdi_atomic32_load_acquire(&node->pool.holds[node->slot]) != 1) {
+        pdi_pool_drop(&node->pool,
+                      node->slot); /* somebody keeps it: the next packet needs another */
         node->slot = pdi_pool_get(&node->pool);
     }
 }
 
 /* ---- what to tell the sender ---- */
 
-size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer, uint8_t *out, size_t room,
-                             pdi_time now)
+size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer,
+                             uint8_t *out, size_t room, pdi_time now)
 {
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
@@ -434,7 +455,8 @@ void pdi_receive_retry(struct pdi_node *node, pdi_time now)
 {
     uint32_t orders = node->peers_used * node->config.conduits_in;
     node->kick = 0;
-    for (uint32_t i = node->holding == 0 ? orders : pdi_bitset_find(node->held, orders, 0); i < orders; i = pdi_bitset_find(node->held, orders, i + 1)) {
+    for (uint32_t i = node->holding == 0 ? orders : pdi_bitset_find(node->held, orders, 0);
+         i < orders; i = pdi_bitset_find(node->held, orders, i + 1)) {
         uint32_t peer = i / node->config.conduits_in, conduit = i % node->config.conduits_in;
         struct pdi_order *order = &node->orders[i];
         int64_t before = order->expected;
@@ -468,7 +490,8 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
     for (uint32_t conduit = 0; conduit < node->config.conduits_in; conduit++) {
         uint32_t index = peer * node->config.conduits_in + conduit;
         struct pdi_kept kept;
-        while (pdi_order_clear(&node->orders[index], &kept) == PYDDSI_OK) { /* at most what is kept */
+        while (pdi_order_clear(&node->orders[index], &kept) ==
+               PYDDSI_OK) { /* at most what is kept */
             drop_kept(node, peer, kept.slot);
             lost++;
         }
@@ -479,7 +502,8 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
     if (lost != 0) {
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_PEER_LOST, 0, 0, lost, now);
     }
-    uint32_t series = pdi_assembler_forget(&node->assembler, ~UINT64_C(0) << 32, (uint64_t)peer << 32);
+    uint32_t series =
+        pdi_assembler_forget(&node->assembler, ~UINT64_C(0) << 32, (uint64_t)peer << 32);
     if (series != 0) {
         pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_PEER_LOST, 0, 0, series, now);
     }

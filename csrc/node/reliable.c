@@ -43,32 +43,36 @@ static bool draining(struct pdi_conduit *conduit)
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint32_t used = span.next - span.base;
     uint32_t entries = conduit->window.entries_max;
-    if (used == 0 || (used <= entries - entries / 4 &&
-                      pdi_window_room(&conduit->window, conduit->window.size / 4, 1) == PYDDSI_OK)) {
+    if (used == 0 ||
+        (used <= entries - entries / 4 &&
+         pdi_window_room(&conduit->window, conduit->window.size / 4, 1) == PYDDSI_OK)) {
         conduit->draining = 0;
         return false;
     }
     return true;
 }
 
-int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers)
+int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
+                      uint32_t numbers)
 {
     if (size > conduit->window.size || numbers > conduit->window.entries_max) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    int status = draining(conduit) ? PYDDSI_AGAIN : pdi_window_room(&conduit->window, size, numbers);
+    int status =
+        draining(conduit) ? PYDDSI_AGAIN : pdi_window_room(&conduit->window, size, numbers);
     if (status == PYDDSI_AGAIN && !conduit->draining) {
         /* Full: what waits must go, and the receivers must say how far they are. */
         conduit->draining = 1;
         conduit->flush = 1;
-        conduit->synch = conduit->sent == conduit->window.next && conduit->synch == 0 ? 2 : conduit->synch;
+        conduit->synch =
+            conduit->sent == conduit->window.next && conduit->synch == 0 ? 2 : conduit->synch;
         wake(node, conduit);
     }
     return status;
 }
 
-int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers,
-                         struct pdi_loan *loan)
+int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
+                         uint32_t numbers, struct pdi_loan *loan)
 {
     int status = pdi_reliable_room(node, conduit, size, numbers);
     return status == PYDDSI_OK ? pdi_window_reserve(&conduit->window, size, numbers, loan) : status;
@@ -76,14 +80,16 @@ int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uin
 
 static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
 
-uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_loan *loan, uint32_t size,
-                             uint32_t piece, const struct pdi_entry *model, pdi_time now)
+uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
+                             const struct pdi_loan *loan, uint32_t size, uint32_t piece,
+                             const struct pdi_entry *model, pdi_time now)
 {
     struct pdi_window_span before = pdi_window_span(&conduit->window);
     uint64_t first = pdi_window_commit(&conduit->window, loan, size, piece, model);
     uint64_t next = conduit->window.next;
     node->stats.owed += (next - first) * conduit->members;
-    if (before.next == before.base) { /* an empty window: from here the receivers have something to say */
+    if (before.next ==
+        before.base) { /* an empty window: from here the receivers have something to say */
         conduit->synch_point = now;
         conduit->synch_wait = node->config.synch_ms * PDI_TIME_MS;
         for (uint32_t peer = 0; conduit->peer == PDI_NONE && peer < node->peers_used; peer++) {
@@ -94,7 +100,8 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         }
     }
     if (pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number)) == PDI_TIME_NEVER) {
-        pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), pdi_time_add(now, conduit->synch_wait));
+        pdi_timer_set(node, pdi_timer_conduit(node, conduit->number),
+                      pdi_time_add(now, conduit->synch_wait));
     }
     if (conduit->detached != 0 && ((first ^ next) & ~(node->seq.half / 16 - 1)) != 0) {
         end_lost(node, conduit, now); /* every sixteenth of half a circle is often enough */
@@ -115,7 +122,8 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         wake(node, conduit);
     } else if (conduit->flush_at == PDI_TIME_NEVER) {
         conduit->flush_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
-        if (conduit->flush_at < pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
+        if (conduit->flush_at <
+            pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
             pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), conduit->flush_at);
         }
     }
@@ -156,7 +164,8 @@ static void release(struct pdi_node *node, struct pdi_conduit *conduit)
     }
 }
 
-void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, pdi_time now)
+void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
@@ -178,13 +187,15 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     if (!member->detached) { /* what a detached one owes is off the books already */
         node->stats.forgiven += conduit->window.next - member->acked;
     }
-    for (uint64_t number = member->acked; number != conduit->window.next; number++) { /* at most the window */
+    for (uint64_t number = member->acked; number != conduit->window.next;
+         number++) { /* at most the window */
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
         if (number < base) {
             /* the window is past it already (it was detached): what it was is forgotten */
             pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - number, now);
             number = base - 1;
-        } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA || entry->kind == PYDDSI_WDATA) {
+        } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
+                   entry->kind == PYDDSI_WDATA) {
             pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
                      (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);
         }
@@ -192,8 +203,8 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     member->acked = conduit->window.next;
 }
 
-void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, enum pyddsi_reason reason,
-                        pdi_time now)
+void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                        enum pyddsi_reason reason, pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     if (!member->joined) {
@@ -229,9 +240,11 @@ static void detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         others_wait = others_wait || (member->joined && !member->detached && member->acked > base);
     }
-    for (uint32_t peer = 0; others_wait && conduit->members > 1 && peer < node->peers_used; peer++) {
+    for (uint32_t peer = 0; others_wait && conduit->members > 1 && peer < node->peers_used;
+         peer++) {
         struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && !member->detached && member->acked == base && now - member->progress >= limit) {
+        if (member->joined && !member->detached && member->acked == base &&
+            now - member->progress >= limit) {
             member->detached = 1;
             conduit->members--;
             conduit->detached++;
@@ -252,7 +265,8 @@ static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, p
 {
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && member->detached && conduit->window.next - member->acked >= node->seq.half / 2) {
+        if (member->joined && member->detached &&
+            conduit->window.next - member->acked >= node->seq.half / 2) {
             pdi_session_end(node, peer, 3, 3 + 1, now);
         }
     }
@@ -268,7 +282,8 @@ static struct pdi_conduit *conduit_of(struct pdi_node *node, uint32_t peer, uint
     return id < node->config.multicasts ? &node->out[id] : NULL;
 }
 
-static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, uint64_t number, pdi_time now)
+static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                         uint64_t number, pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     if (!member->joined || number <= member->acked) {
@@ -276,7 +291,10 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     }
     if (conduit->timed != 0 && member->acked < conduit->timed && number >= conduit->timed) {
         pdi_time took = now - conduit->timed_at;
-        if (took < 4 * node->peers[peer].rtt.smooth) { /* longer: it waited for its reader, and says nothing about the way */
+        if (took <
+            4 * node->peers[peer]
+                    .rtt
+                    .smooth) { /* longer: it waited for its reader, and says nothing about the way */
             pdi_rtt_sample(&node->peers[peer].rtt, took);
         }
     }
@@ -293,8 +311,8 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
 }
 
 /* Marks what is asked for and was not sent again a moment ago. */
-static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, uint64_t number, uint64_t mask,
-                   pdi_time now)
+static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                   uint64_t number, uint64_t mask, pdi_time now)
 {
     uint64_t base = base_of(conduit);
     pdi_time rtt = node->peers[peer].rtt.smooth;
@@ -318,12 +336,14 @@ static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t 
         }
     }
     if (from != UINT64_MAX) {
-        conduit->wanted_from = conduit->wanted == 0 || from < conduit->wanted_from ? from : conduit->wanted_from;
+        conduit->wanted_from =
+            conduit->wanted == 0 || from < conduit->wanted_from ? from : conduit->wanted_from;
         wake(node, conduit);
     }
 }
 
-void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now)
+void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                          pdi_time now)
 {
     struct pdi_conduit *conduit = conduit_of(node, peer, message->conduit);
     bool nack = (message->flags & PYDDSI_M) != 0;
@@ -339,7 +359,8 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
     const struct pdi_member *member = pdi_node_member(node, conduit, peer);
     uint64_t least = member->joined && member->acked < base ? member->acked : base;
-    if (next - least >= node->seq.half) { /* a detached one, so far behind that its numbers mean nothing */
+    if (next - least >=
+        node->seq.half) { /* a detached one, so far behind that its numbers mean nothing */
         least = base;
     }
     if (ahead > next - least) {
@@ -366,12 +387,13 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
 static void remind(struct pdi_node *node, const struct pdi_conduit *conduit)
 {
     uint64_t base = base_of(conduit);
-    if (conduit->peer != PDI_NONE || conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
+    if (conduit->peer != PDI_NONE ||
+        conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
         return;
     }
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && member->acked == base) {
+        if (member->joined && (member->detached ? member->acked != conduit->window.next : member->acked == base)) {
             node->peers[peer].synchs |= UINT64_C(1) << conduit->number;
             pdi_bitset_set(node->talk, peer);
         }
@@ -412,11 +434,16 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
             remind(node, conduit);
             pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
             pdi_time least = node->config.synch_ms * PDI_TIME_MS;
-            conduit->synch_wait = conduit->synch_wait * 2 < slowest ? conduit->synch_wait * 2 : slowest;
+            conduit->synch_wait =
+                conduit->synch_wait * 2 < slowest ? conduit->synch_wait * 2 : slowest;
             conduit->synch_wait = conduit->synch_wait < least ? least : conduit->synch_wait;
             ask = pdi_time_add(now, conduit->synch_wait);
         }
         due = ask < due ? ask : due;
+    } else if (conduit->detached != 0) {
+        remind(node, conduit); /* the window is empty without them; they may not know what they lack */
+        pdi_time again = pdi_time_add(now, PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS);
+        due = again < due ? again : due;
     }
     pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), due);
 }

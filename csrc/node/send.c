@@ -34,8 +34,8 @@ static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit
  * joined begins: at what was next then, although others may still lack what was before. (A group's SYNCH says what
  * the slowest of all lacks; who began there would get what was never meant for him.) So that he can tell the two apart, one
  * to a peer who knows our extensions is led by a KEEPALIVE. */
-static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, int s, uint8_t *out, size_t room,
-                          pdi_time now)
+static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, int s,
+                          uint8_t *out, size_t room, pdi_time now)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint64_t next = conduit->window.next;
@@ -47,7 +47,8 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
         if (member->joined && next - member->acked < outstanding) {
             outstanding = next - member->acked;
         }
-        pyddsi_message keepalive = {.kind = PYDDSI_KEEPALIVE, .id = {node->config.id, node->config.id_size}};
+        pyddsi_message keepalive = {.kind = PYDDSI_KEEPALIVE,
+                                    .id = {node->config.id, node->config.id_size}};
         if (node->peers[peer].session != 0) {
             (void)pdi_encode_message(&keepalive, out, room, &size, &fault);
         }
@@ -73,16 +74,19 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
 
 /* ---- 2: to one peer ---- */
 
-static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t room, pyddsi_endpoint *to, pdi_time now)
+static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t room,
+                   pyddsi_endpoint *to, pdi_time now)
 {
     struct pdi_node_peer *who = &node->peers[peer];
     *to = who->endpoint;
-    while ((who->synchs | who->tells) != 0) { /* at most one round per conduit: each clears its bit */
+    while ((who->synchs | who->tells) !=
+           0) { /* at most one round per conduit: each clears its bit */
         uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs | who->tells);
         int s = (int)(who->synchs >> bit & 1);
         who->synchs &= ~(UINT64_C(1) << bit);
         who->tells &= ~(UINT64_C(1) << bit);
-        struct pdi_conduit *conduit = bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
+        struct pdi_conduit *conduit =
+            bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
         size_t size = write_synch(node, conduit, peer, s, out, room, now);
         if (size != 0) {
             return size;
@@ -104,7 +108,8 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
 /* ---- 3: conduits ---- */
 
 /* Whether the last message of this packet should carry S. */
-static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t in_packet, pdi_time now)
+static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                         uint32_t in_packet, pdi_time now)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint32_t quarter = conduit->window.entries_max / 4 + 1;
@@ -116,7 +121,8 @@ static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *
            now - conduit->synch_point >= (synch > rtt ? synch - rtt : 0);
 }
 
-static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                           size_t room, pdi_time now)
 {
     struct pdi_window *window = &conduit->window;
     uint64_t end = window->next;
@@ -163,7 +169,8 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
 }
 
 /* The wanted ones, oldest first; S on the last of the burst. */
-static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room,
+                    pdi_time now)
 {
     struct pdi_window *window = &conduit->window;
     struct pdi_window_span span = pdi_window_span(window);
@@ -203,7 +210,8 @@ static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t 
 }
 
 /* The next fragment of a large sample of best effort. */
-static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room)
+static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                        size_t room)
 {
     struct pdi_entry *entry = &conduit->big;
     uint8_t *header;
@@ -218,7 +226,9 @@ static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint
         conduit->big_left = 0; /* the driver's memory is smaller than it said */
     }
     const uint8_t *bytes = pdi_window_data(&node->scratch, &conduit->big_loan) + done;
-    uint8_t *end = entry->size != 0 ? pdi_pack_entry(node, conduit, entry, bytes, conduit->best, out, &header) : out;
+    uint8_t *end = entry->size != 0
+                       ? pdi_pack_entry(node, conduit, entry, bytes, conduit->best, out, &header)
+                       : out;
     conduit->big_left -= entry->size;
     conduit->best += entry->size != 0;
     if (conduit->big_left == 0) {
@@ -228,7 +238,8 @@ static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint
     return (size_t)(end - out);
 }
 
-static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room, pdi_time now)
+static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                             size_t room, pdi_time now)
 {
     if (!conduit->open) {
         return 0;
@@ -276,7 +287,8 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     return 0;
 }
 
-int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size, pyddsi_endpoint *to, pdi_time now)
+int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
+                    pyddsi_endpoint *to, pdi_time now)
 {
     node->now = now > node->now ? now : node->now;
     size_t most = room_of(node, room);
@@ -290,7 +302,8 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
         node->stats.messages_out += got != 0;
     }
     uint32_t peer;
-    while (got == 0 && (peer = pdi_bitset_find(node->talk, node->peers_used, 0)) < node->peers_used) {
+    while (got == 0 &&
+           (peer = pdi_bitset_find(node->talk, node->peers_used, 0)) < node->peers_used) {
         got = talk(node, peer, packet, most, to, now);
         if (got == 0) {
             pdi_bitset_clear(node->talk, peer);

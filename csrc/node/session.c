@@ -38,7 +38,8 @@ static uint32_t find_id(const struct pdi_node *node, const uint8_t *id, size_t s
 {
     for (uint32_t peer = 0; size != 0 && peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
-        if (who->id_size == size && memcmp(who->id, id, size) == 0 && pdi_session_established(node, peer)) {
+        if (who->id_size == size && memcmp(who->id, id, size) == 0 &&
+            pdi_session_established(node, peer)) {
             return peer;
         }
     }
@@ -58,10 +59,12 @@ static uint32_t find_slot(const struct pdi_node *node, const uint8_t *id, size_t
             return peer;
         }
         /* rather one that nobody had, so that a returning peer is known again */
-        found = found == PDI_NONE || (node->peers[found].id_size != 0 && who->id_size == 0) ? peer : found;
+        found = found == PDI_NONE || (node->peers[found].id_size != 0 && who->id_size == 0) ? peer
+                                                                                            : found;
     }
     bool fresh = node->peers_used < node->config.peers_max;
-    return fresh && (found == PDI_NONE || node->peers[found].id_size != 0) ? node->peers_used : found;
+    return fresh && (found == PDI_NONE || node->peers[found].id_size != 0) ? node->peers_used
+                                                                           : found;
 }
 
 static void set_endpoint(struct pdi_node *node, uint32_t peer, const pyddsi_endpoint *endpoint)
@@ -84,7 +87,8 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     uint32_t bytes = node->config.unicast_bytes, samples = node->config.unicast_samples;
     for (uint32_t i = 0; i < PDI_OVERRIDES_MAX; i++) {
         const struct pdi_override *other = &node->overrides[i];
-        if (other->id_size != 0 && other->id_size == who->id_size && memcmp(other->id, who->id, who->id_size) == 0) {
+        if (other->id_size != 0 && other->id_size == who->id_size &&
+            memcmp(other->id, who->id, who->id_size) == 0) {
             bytes = other->bytes;
             samples = other->samples;
         }
@@ -118,7 +122,8 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
         .block = block,
         .block_pages = pages,
     };
-    return pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2) == PYDDSI_OK;
+    return pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2) ==
+           PYDDSI_OK;
 }
 
 static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
@@ -134,7 +139,8 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
     }
     pdi_pages_put(&node->window_pages, conduit->block, conduit->block_pages);
     conduit->open = 0;
-    conduit->draft_size = conduit->draft_samples = conduit->sealed_size = conduit->sealed_samples = 0;
+    conduit->draft_size = conduit->draft_samples = conduit->sealed_size = conduit->sealed_samples =
+        0;
     pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), PDI_TIME_NEVER);
     for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
         if (node->moves[i].used && node->moves[i].on == conduit->number) {
@@ -148,14 +154,17 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
 
 static void say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t peer)
 {
-    pdi_hello_reply(node, &(struct pdi_reply){.kind = (uint8_t)kind, .peer = peer, .to = node->peers[peer].endpoint});
+    pdi_hello_reply(
+        node,
+        &(struct pdi_reply){.kind = (uint8_t)kind, .peer = peer, .to = node->peers[peer].endpoint});
 }
 
 /* What the chore tells of the peer; the word of the slot must be held by us (UNKNOWN or OPENING). */
 static void adopt(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore)
 {
     struct pdi_node_peer *who = &node->peers[peer];
-    who->reconnects = who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0 && who->known;
+    who->reconnects = who->id_size == chore->id_size &&
+                      memcmp(who->id, chore->id, chore->id_size) == 0 && who->known;
     who->id_size = chore->id_size;
     memcpy(who->id, chore->id, chore->id_size);
     who->features = chore->features & node->config.features;
@@ -188,13 +197,15 @@ static bool establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->unsure = 0;
     who->probes = 0;
     node->opening -= opening;
-    int status = opening ? pdi_peer_establish(&who->word, deadline) : pdi_peer_accept(&who->word, deadline);
+    int status =
+        opening ? pdi_peer_establish(&who->word, deadline) : pdi_peer_accept(&who->word, deadline);
     if (status != PYDDSI_OK) {
         return false;
     }
     node->established++;
     node->member_changes++;
-    pdi_registry_join(node->registry, peer, (pyddsi_bytes){who->id, who->id_size}, who->features, who->commit_mode);
+    pdi_registry_join(node->registry, peer, (pyddsi_bytes){who->id, who->id_size}, who->features,
+                      who->commit_mode);
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         if ((who->groups >> i & 1) != 0) {
             pdi_reliable_join(node, &node->out[i], peer, now);
@@ -202,7 +213,8 @@ static bool establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     }
     pdi_reliable_join(node, pdi_node_unicast(node, peer), peer, now);
     pdi_plan_features(node);
-    pyddsi_event *event = pdi_event_push(node, who->reconnects ? PYDDSI_RECONNECTED : PYDDSI_CONNECTED, now);
+    pyddsi_event *event =
+        pdi_event_push(node, who->reconnects ? PYDDSI_RECONNECTED : PYDDSI_CONNECTED, now);
     pdi_event_peer(node, event, peer);
     who->known = 1;
     node->kick = 1; /* it is to hear what is declared here */
@@ -222,7 +234,8 @@ static uint32_t claim(struct pdi_node *node, const struct pdi_chore *chore)
         node->peers_used++;
     }
     struct pdi_node_peer *who = &node->peers[peer];
-    if (chore->id_size == 0 || who->id_size != chore->id_size || memcmp(who->id, chore->id, chore->id_size) != 0) {
+    if (chore->id_size == 0 || who->id_size != chore->id_size ||
+        memcmp(who->id, chore->id, chore->id_size) != 0) {
         who->known = 0;
         who->id_size = 0;
     }
@@ -234,7 +247,8 @@ static uint32_t claim(struct pdi_node *node, const struct pdi_chore *chore)
 
 /* ---- ending ---- */
 
-void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell, pdi_time now)
+void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell,
+                     pdi_time now)
 {
     struct pdi_node_peer *who = &node->peers[peer];
     (void)now;
@@ -262,7 +276,8 @@ static bool reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     if (view.state != PDI_PEER_EXPIRED || view.busy != 0) {
         return false;
     }
-    enum pyddsi_reason reason = who->reason == PYDDSI_END_LOCAL ? PYDDSI_BY_CLOSE : PYDDSI_BY_PEER_LOST;
+    enum pyddsi_reason reason =
+        who->reason == PYDDSI_END_LOCAL ? PYDDSI_BY_CLOSE : PYDDSI_BY_PEER_LOST;
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         pdi_reliable_leave(node, &node->out[i], peer, reason, now);
     }
@@ -271,7 +286,9 @@ static bool reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_receive_forget(node, peer, now);
     pdi_registry_leave(node->registry, peer);
     if (who->farewell != 0) {
-        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = (uint8_t)(who->farewell - 1), .to = who->endpoint});
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE,
+                                                  .reason = (uint8_t)(who->farewell - 1),
+                                                  .to = who->endpoint});
     }
     pyddsi_event *event = pdi_event_push(node, PYDDSI_DISCONNECTED, now);
     pdi_event_peer(node, event, peer);
@@ -313,7 +330,8 @@ static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, 
 static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t peer = pdi_session_find(node, &chore->from);
-    if (node->config.role == PYDDSI_CLIENT && node->established + node->opening != 0 && peer == PDI_NONE) {
+    if (node->config.role == PYDDSI_CLIENT && node->established + node->opening != 0 &&
+        peer == PDI_NONE) {
         return; /* one broker is enough */
     }
     if (peer == PDI_NONE) {
@@ -325,10 +343,12 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
         return;
     }
     if (who->session != 0) {
-        who->probes = (uint8_t)(node->config.opens_max < UINT8_MAX ? node->config.opens_max : UINT8_MAX);
+        who->probes =
+            (uint8_t)(node->config.opens_max < UINT8_MAX ? node->config.opens_max : UINT8_MAX);
         who->open_at = now; /* its ACCEPT will tell whether it is still the same session */
         pdi_session_timer(node, peer, now);
-    } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms && replace(node, peer, now)) {
+    } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms &&
+               replace(node, peer, now)) {
         start_opening(node, chore, now); /* zhe says HELLO only to those it does not know */
     }
 }
@@ -360,7 +380,8 @@ static void move(struct pdi_node *node, uint32_t peer, const struct pdi_chore *c
 
 static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t reason)
 {
-    pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
+    pdi_hello_reply(
+        node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
 }
 
 static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
@@ -373,7 +394,8 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     }
     if (peer != PDI_NONE && pdi_session_established(node, peer)) {
         const struct pdi_node_peer *who = &node->peers[peer];
-        bool same_id = who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0;
+        bool same_id =
+            who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0;
         enum age age = same_id ? age_of(chore, who) : NEWER;
         if (age == SAME) {
             say(node, PDI_REPLY_ACCEPT, peer);
@@ -471,7 +493,8 @@ void pdi_session_tick(struct pdi_node *node, pdi_time now)
          peer = pdi_bitset_find(node->ended, node->peers_used, peer + 1)) {
         (void)reap(node, peer, now);
     }
-    while (node->chore_tail != node->chore_head) { /* at most PDI_CHORES_MAX; they make no new ones */
+    while (node->chore_tail !=
+           node->chore_head) { /* at most PDI_CHORES_MAX; they make no new ones */
         const struct pdi_chore *chore = &node->chores[node->chore_tail++ % PDI_CHORES_MAX];
         if (node->closing) {
             continue;
@@ -504,7 +527,8 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->ping_at = now;
     who->ping_next = pdi_time_add(now, PDI_PING_MS * PDI_TIME_MS);
     node->stats.pings_out++;
-    pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
+    pdi_hello_reply(
+        node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
 }
 
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
@@ -548,7 +572,8 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         due = who->probes != 0 && who->open_at < due ? who->open_at : due;
         if (view.deadline_ms != 0) {
             uint32_t left = view.deadline_ms - pdi_node_ms(now);
-            pdi_time lease = pdi_time_add(now - now % PDI_TIME_MS, ((uint64_t)left + 1) * PDI_TIME_MS);
+            pdi_time lease =
+                pdi_time_add(now - now % PDI_TIME_MS, ((uint64_t)left + 1) * PDI_TIME_MS);
             due = lease < due ? lease : due;
         }
     }
@@ -559,7 +584,8 @@ void pdi_session_scout(struct pdi_node *node, pdi_time now)
 {
     bool looking = node->config.role != PYDDSI_CLIENT || node->established == 0;
     if (looking && node->config.scout_to.kind != 0 && !node->closing) {
-        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.scout_to});
+        pdi_hello_reply(node,
+                        &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.scout_to});
         node->stats.scouts_out++;
         node->told_all = now;
     }

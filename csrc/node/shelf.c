@@ -16,7 +16,8 @@
 
 /* Whether now lies in [origin + n * period, + duration); *next is when that changes. Times of the node count as its
  * clock's. */
-bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now, pdi_time *next)
+bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
+                    pdi_time *next)
 {
     uint64_t origin = origin_ms * PDI_TIME_MS;
     uint64_t period = (period_ms != 0 ? period_ms : 1) * PDI_TIME_MS;
@@ -56,13 +57,15 @@ static void free_first(struct pdi_node *node, struct pdi_publisher *publisher)
 }
 
 /* The oldest goes; those who had not got it lose it. */
-static void evict(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now)
+static void evict(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason,
+                  pdi_time now)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint64_t serial = node->shelved[publisher->shelf_first].serial;
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->publisher == index && puller->next <= serial && serial < puller->until) {
+        if (puller->used && puller->publisher == index && puller->next <= serial &&
+            serial < puller->until) {
             pdi_drop(node, PYDDSI_AT_SHELF, reason, publisher->space, publisher->id, 1, now);
             puller->next = serial + 1;
         }
@@ -70,7 +73,8 @@ static void evict(struct pdi_node *node, struct pdi_publisher *publisher, enum p
     free_first(node, publisher);
 }
 
-void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now)
+void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
+                      enum pyddsi_reason reason, pdi_time now)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
     while (publisher->shelf_first != PDI_NONE) { /* at most shelf_max */
@@ -81,7 +85,8 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher, en
     }
 }
 
-void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes, pdi_time now)
+void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes,
+                   pdi_time now)
 {
     uint32_t pages = (uint32_t)((bytes.size + PDI_SHELF_PAGE - 1) / PDI_SHELF_PAGE);
     uint32_t max = publisher->shelf_max != 0 ? publisher->shelf_max : node->config.shelf_samples;
@@ -89,13 +94,16 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
     while (publisher->shelf_count >= max && publisher->shelf_first != PDI_NONE) {
         evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now);
     }
-    uint32_t page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages) : PDI_PAGES_NONE;
-    while ((page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) && publisher->shelf_first != PDI_NONE) {
+    uint32_t page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages)
+                                                     : PDI_PAGES_NONE;
+    while ((page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) &&
+           publisher->shelf_first != PDI_NONE) {
         if (page != PDI_PAGES_NONE) {
             pdi_pages_put(&node->shelf_pages, page, pages);
         }
         evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now); /* at most shelf_max rounds */
-        page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages) : PDI_PAGES_NONE;
+        page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages)
+                                                : PDI_PAGES_NONE;
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint64_t serial = publisher->shelf_next++;
@@ -104,8 +112,10 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
             pdi_pages_put(&node->shelf_pages, page, pages);
         }
         for (uint32_t i = 0; i < node->pullers_used; i++) {
-            if (node->pullers[i].used && node->pullers[i].publisher == index && serial < node->pullers[i].until) {
-                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, publisher->space, publisher->id, 1, now);
+            if (node->pullers[i].used && node->pullers[i].publisher == index &&
+                serial < node->pullers[i].until) {
+                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, publisher->space, publisher->id, 1,
+                         now);
             }
         }
         return;
@@ -113,8 +123,11 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
     uint32_t free = node->shelved_free;
     struct pdi_shelved *shelved = &node->shelved[free];
     node->shelved_free = shelved->next;
-    *shelved = (struct pdi_shelved){
-        .serial = serial, .page = page, .pages = pages, .size = (uint32_t)bytes.size, .next = PDI_NONE};
+    *shelved = (struct pdi_shelved){.serial = serial,
+                                    .page = page,
+                                    .pages = pages,
+                                    .size = (uint32_t)bytes.size,
+                                    .next = PDI_NONE};
     if (bytes.size != 0) {
         memcpy(node->shelf_memory + (size_t)page * PDI_SHELF_PAGE, bytes.data, bytes.size);
     }
@@ -141,8 +154,8 @@ static struct pdi_puller *puller_of(struct pdi_node *node, uint32_t publisher, u
     return NULL;
 }
 
-static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher, const struct pdi_remote *remote, bool late,
-                       pdi_time now)
+static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher,
+                       const struct pdi_remote *remote, bool late, pdi_time now)
 {
     uint32_t index = 0;
     while (index < node->config.remotes_max && node->pullers[index].used) {
@@ -153,7 +166,9 @@ static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher, c
         return;
     }
     node->pullers_used = index >= node->pullers_used ? index + 1 : node->pullers_used;
-    uint64_t oldest = publisher->shelf_first != PDI_NONE ? node->shelved[publisher->shelf_first].serial : publisher->shelf_next;
+    uint64_t oldest = publisher->shelf_first != PDI_NONE
+                          ? node->shelved[publisher->shelf_first].serial
+                          : publisher->shelf_next;
     bool history = publisher->durability != PYDDSI_VOLATILE;
     node->pullers[index] = (struct pdi_puller){
         .used = 1,
@@ -183,7 +198,8 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
         struct pdi_puller *puller = &node->pullers[i];
         puller->stale = puller->used && puller->publisher == index;
     }
-    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry); link != PDI_REGISTRY_NONE;
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry);
+         link != PDI_REGISTRY_NONE;
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
         bool late = remote->mode == PYDDSI_PUSH && publisher->durability != PYDDSI_VOLATILE;
@@ -200,9 +216,11 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
         if (puller->stale) {
-            uint64_t end = puller->until < publisher->shelf_next ? puller->until : publisher->shelf_next;
+            uint64_t end =
+                puller->until < publisher->shelf_next ? puller->until : publisher->shelf_next;
             if (puller->next < end) {
-                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space, publisher->id, end - puller->next, now);
+                pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space,
+                         publisher->id, end - puller->next, now);
             }
             puller->used = puller->stale = 0;
         }
@@ -215,7 +233,8 @@ void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint
     uint32_t index = (uint32_t)(publisher - node->publishers);
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->publisher == index && puller->mode == PYDDSI_PUSH && puller->wanting) {
+        if (puller->used && puller->publisher == index && puller->mode == PYDDSI_PUSH &&
+            puller->wanting) {
             pdi_bitset_clear(peers, puller->peer);
             puller->until = publisher->shelf_next + 1;
             puller->left = UINT64_MAX;
@@ -225,15 +244,17 @@ void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint
 
 /* ---- answering ---- */
 
-void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now)
+void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                    pdi_time now)
 {
     bool limited = (message->flags & PYDDSI_N) != 0;
     bool only_close = (message->flags & PYDDSI_F) != 0 && !limited;
     bool found = false;
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->peer == peer && puller->id == message->rid && puller->space == message->space &&
-            puller->mode != PYDDSI_PUSH && puller->mode != PYDDSI_PERIODIC_PUSH) {
+        if (puller->used && puller->peer == peer && puller->id == message->rid &&
+            puller->space == message->space && puller->mode != PYDDSI_PUSH &&
+            puller->mode != PYDDSI_PERIODIC_PUSH) {
             found = true;
             puller->wanting = !only_close;
             puller->ends = 1;
@@ -245,17 +266,19 @@ void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *
                                 .flags = PYDDSI_R | PYDDSI_A,
                                 .id = message->rid,
                                 .space = (uint8_t)message->space};
-        if (pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now) != PYDDSI_OK) {
+        if (pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now) !=
+            PYDDSI_OK) {
             pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, end.space, end.id, 1, now);
         }
     }
     pdi_timer_set(node, PDI_TIMER_SHELF, now);
 }
 
-static const struct pdi_shelved *shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                                              uint64_t serial)
+static const struct pdi_shelved *
+shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher, uint64_t serial)
 {
-    for (uint32_t at = publisher->shelf_first; at != PDI_NONE; at = node->shelved[at].next) { /* at most shelf_max */
+    for (uint32_t at = publisher->shelf_first; at != PDI_NONE;
+         at = node->shelved[at].next) { /* at most shelf_max */
         if (node->shelved[at].serial >= serial) {
             return &node->shelved[at];
         }
@@ -270,21 +293,25 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
     struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
     bool named = puller->mode != PYDDSI_PUSH || (puller->id & 1) != 0;
     const struct pdi_shelved *shelved;
-    while (conduit->open && puller->left != 0 && (shelved = shelved_from(node, publisher, puller->next)) != NULL &&
+    while (conduit->open && puller->left != 0 &&
+           (shelved = shelved_from(node, publisher, puller->next)) != NULL &&
            shelved->serial < puller->until) { /* at most shelf_max */
-        pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE, shelved->size};
+        pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE,
+                                shelved->size};
         struct pdi_entry model = {.kind = PYDDSI_SDATA,
                                   .flags = (uint8_t)(PYDDSI_R | (named ? PYDDSI_A : 0)),
                                   .id = named ? puller->id : publisher->id,
                                   .data_id = named ? publisher->id : 0,
                                   .space = publisher->space};
-        bool fits = puller->predicate == NULL || pdi_predicate_holds(puller->predicate, publisher->id, payload);
+        bool fits = puller->predicate == NULL ||
+                    pdi_predicate_holds(puller->predicate, publisher->id, payload);
         int status = fits ? pdi_publish_entry(node, conduit, &model, payload, now) : PYDDSI_OK;
         if (status == PYDDSI_AGAIN) {
             return false;
         }
         if (status != PYDDSI_OK) {
-            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
+                     1, now);
         }
         puller->next = shelved->serial + 1;
         puller->left -= fits;
@@ -312,14 +339,15 @@ void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
         if (!puller->used) {
             continue;
         }
-        bool open = !has_period(puller) ||
-                    pdi_shelf_open(puller->origin_ms, puller->period_ms, puller->duration_ms, now, &next);
+        bool open = !has_period(puller) || pdi_shelf_open(puller->origin_ms, puller->period_ms,
+                                                          puller->duration_ms, now, &next);
         if (puller->mode == PYDDSI_PERIODIC_PUSH && open) {
             puller->wanting = 1;
             puller->left = UINT64_MAX;
         }
         if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
-            puller->left = 0; /* asked outside its time: nothing is consumed, and the answer ends at once */
+            puller->left =
+                0; /* asked outside its time: nothing is consumed, and the answer ends at once */
             (void)serve(node, puller, now);
         } else if (puller->wanting && open) {
             (void)serve(node, puller, now); /* if the window is full, its next ACK kicks us */
@@ -342,7 +370,8 @@ int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_
     if (reader == NULL || reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PERIODIC_PUSH) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    struct pdi_entry model = {.kind = PYDDSI_PULL, .flags = max != 0 ? PYDDSI_N : 0, .space = reader->space};
+    struct pdi_entry model = {
+        .kind = PYDDSI_PULL, .flags = max != 0 ? PYDDSI_N : 0, .space = reader->space};
     (void)pdi_vle_put(&writer, reader->id);
     if (max != 0) {
         (void)pdi_vle_put(&writer, max);
@@ -351,7 +380,8 @@ int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_
     uint32_t asked = 0;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
-        if (!pdi_session_established(node, peer) || (node->peers[peer].features & PYDDSI_CAN_PULL) == 0) {
+        if (!pdi_session_established(node, peer) ||
+            (node->peers[peer].features & PYDDSI_CAN_PULL) == 0) {
             continue;
         }
         if (pdi_publish_entry(node, conduit, &model, bytes, now) == PYDDSI_OK) {

@@ -46,21 +46,22 @@
 #include "wire/decode.h"
 #include "wire/name.h"
 
-#define PDI_NONE             UINT32_MAX
-#define PDI_PAGE             1024U /* the unit in which peers' windows are handed out */
-#define PDI_SHELF_PAGE        64U
-#define PDI_CHORES_MAX       256U
-#define PDI_REPLIES_MAX      256U
-#define PDI_DRAFTS           8U /* packets of best effort that may wait for output, per node */
-#define PDI_LOANS_MAX        64U
-#define PDI_ROUTE_CACHE      256U /* a power of two */
-#define PDI_ROUTE_READERS    32U  /* local subscribers of one resource that the cache holds; more are looked up each time */
+#define PDI_NONE        UINT32_MAX
+#define PDI_PAGE        1024U /* the unit in which peers' windows are handed out */
+#define PDI_SHELF_PAGE  64U
+#define PDI_CHORES_MAX  256U
+#define PDI_REPLIES_MAX 256U
+#define PDI_DRAFTS      8U /* packets of best effort that may wait for output, per node */
+#define PDI_LOANS_MAX   64U
+#define PDI_ROUTE_CACHE 256U /* a power of two */
+#define PDI_ROUTE_READERS                                                                          \
+    32U /* local subscribers of one resource that the cache holds; more are looked up each time */
 #define PDI_OVERRIDES_MAX    16U
 #define PDI_LOCATOR_MAX      64U
 #define PDI_BARRIERS_MAX     64U
 #define PDI_MOVES_MAX        64U
 #define PDI_OUTFLOWS_MAX     64U
-#define PDI_MOVE_BYTES       40U /* the most that a MIGRATE with its markers takes */
+#define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_PING_MS          500U
 
@@ -78,38 +79,39 @@ enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4 };
 struct pdi_conduit {
     struct pdi_window window;
     pyddsi_endpoint to;
-    uint32_t number;  /* its place in out[] */
-    uint32_t peer;    /* of a unicast conduit, else PDI_NONE */
-    uint16_t id;      /* on the wire */
+    uint32_t number; /* its place in out[] */
+    uint32_t peer;   /* of a unicast conduit, else PDI_NONE */
+    uint16_t id;     /* on the wire */
     uint8_t open;
-    uint8_t draining; /* was full, and stays closed until there is some room (hysteresis; harmless if wrong) */
-    uint8_t flush;    /* what waits may go now */
-    uint8_t synch;    /* a SYNCH is to go: 1 without, 2 with S */
-    uint32_t features;/* what every receiver of its packets can */
-    uint32_t members; /* that hold the window, */
+    uint8_t
+        draining; /* was full, and stays closed until there is some room (hysteresis; harmless if wrong) */
+    uint8_t flush;     /* what waits may go now */
+    uint8_t synch;     /* a SYNCH is to go: 1 without, 2 with S */
+    uint32_t features; /* what every receiver of its packets can */
+    uint32_t members;  /* that hold the window, */
     uint32_t detached; /* and that it does not wait for */
 
-    uint64_t sent;         /* numbers before this one have been sent once */
-    uint32_t waiting;      /* bytes of packet that the unsent ones need */
-    uint64_t best;         /* the next number of best effort */
-    pdi_time flush_at;     /* when what waits must go */
-    pdi_time synch_point;  /* the last S or SYNCH, or the first message in an empty window */
-    pdi_time synch_wait;   /* how long until the next SYNCH */
-    uint32_t unsynched;    /* messages sent since the last S */
-    uint32_t wanted;       /* entries marked as wanted again, */
-    uint64_t wanted_from;  /* none before this */
+    uint64_t sent;             /* numbers before this one have been sent once */
+    uint32_t waiting;          /* bytes of packet that the unsent ones need */
+    uint64_t best;             /* the next number of best effort */
+    pdi_time flush_at;         /* when what waits must go */
+    pdi_time synch_point;      /* the last S or SYNCH, or the first message in an empty window */
+    pdi_time synch_wait;       /* how long until the next SYNCH */
+    uint32_t unsynched;        /* messages sent since the last S */
+    uint32_t wanted;           /* entries marked as wanted again, */
+    uint64_t wanted_from;      /* none before this */
     uint64_t promised;         /* while guards are looked at: bytes, */
     uint32_t promised_numbers; /* and messages that handlers may write */
-    uint64_t timed;        /* the number whose S is being timed, plus one; 0: none */
+    uint64_t timed;            /* the number whose S is being timed, plus one; 0: none */
     pdi_time timed_at;
 
-    uint8_t *draft;        /* a packet of best effort being filled, */
-    uint8_t *sealed;       /* and one that is full and may go */
+    uint8_t *draft;  /* a packet of best effort being filled, */
+    uint8_t *sealed; /* and one that is full and may go */
     uint32_t sealed_size, sealed_samples;
     uint32_t draft_size;
     uint32_t draft_samples;
-    pdi_time draft_at;     /* it must go then */
-    struct pdi_entry big;  /* a large sample of best effort, leaving in fragments */
+    pdi_time draft_at;    /* it must go then */
+    struct pdi_entry big; /* a large sample of best effort, leaving in fragments */
     struct pdi_loan big_loan;
     uint32_t big_piece, big_left;
 
@@ -121,64 +123,72 @@ struct pdi_node_peer {
     struct pdi_peer_word word;
     pyddsi_endpoint endpoint;
     uint8_t id[PYDDSI_ID_MAX];
-    uint8_t id_size;  /* 0 while only a HELLO was heard */
-    uint8_t known;    /* a session has been announced to the application */
+    uint8_t id_size;    /* 0 while only a HELLO was heard */
+    uint8_t known;      /* a session has been announced to the application */
     uint8_t reconnects; /* ... and it is to be told as a reconnect */
     uint32_t features;
     uint64_t incarnation;
-    uint64_t session;   /* what it calls this session; 0: not told */
-    uint64_t mine;      /* what we call it */
+    uint64_t session; /* what it calls this session; 0: not told */
+    uint64_t mine;    /* what we call it */
     uint64_t commit_mode;
-    uint32_t lease_ms;  /* how long it may be silent */
-    uint32_t reason;    /* why it ended */
-    uint16_t farewell;  /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
-    uint8_t groups;     /* bit i: it has joined the group of our multicast conduit i */
-    uint64_t acks;      /* bit k: an ACKNACK for its conduit k is to go */
-    uint64_t answers;   /* bit k: ... whether or not anything is missing */
-    uint64_t unsure;    /* the same bits: it has not acknowledged anything there yet, so it may not have begun */
+    uint32_t lease_ms; /* how long it may be silent */
+    uint32_t reason;   /* why it ended */
+    uint16_t farewell; /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
+    uint8_t groups;    /* bit i: it has joined the group of our multicast conduit i */
+    uint64_t acks;     /* bit k: an ACKNACK for its conduit k is to go */
+    uint64_t answers;  /* bit k: ... whether or not anything is missing */
+    uint64_t
+        unsure; /* the same bits: it has not acknowledged anything there yet, so it may not have begun */
     pdi_time unsure_at; /* when it is told again where to begin, */
     pdi_time unsure_wait;
-    uint64_t tells;     /* the same, but nothing is asked: an ACKNACK was out of the window */
-    uint64_t synchs;    /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
-    pdi_time open_at;   /* opening, or asking whether the session is still the same: when the next OPEN goes */
-    uint8_t probes;     /* established: how many more OPENs ask that */
+    uint64_t tells; /* the same, but nothing is asked: an ACKNACK was out of the window */
+    uint64_t
+        synchs; /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
+    pdi_time
+        open_at; /* opening, or asking whether the session is still the same: when the next OPEN goes */
+    uint8_t probes; /* established: how many more OPENs ask that */
     struct pdi_rtt rtt;
-    uint16_t ping;      /* the hash of the last PING; 0: none is under way */
+    uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
     pdi_time ping_next;
-    pdi_time heard;     /* for statistics */
-    pdi_time since;     /* established */
-    uint32_t slots;     /* packets that it keeps from being reused, waiting for earlier ones */
+    pdi_time heard; /* for statistics */
+    pdi_time since; /* established */
+    uint32_t slots; /* packets that it keeps from being reused, waiting for earlier ones */
 };
 
 /* ---- a publisher ---- */
 struct pdi_publisher {
-    uint32_t registry;  /* its handle there */
+    uint32_t registry; /* its handle there */
     uint16_t generation;
     uint8_t used;
     uint8_t space;
     uint8_t reliable;
     uint8_t durability;
     uint8_t way;
-    uint8_t conduit;    /* the multicast conduit it may use */
-    uint64_t id;        /* as on the wire */
+    uint8_t conduit; /* the multicast conduit it may use */
+    uint64_t id;     /* as on the wire */
 
     /* the plan */
     uint32_t link_changes;
     uint32_t member_changes;
     uint8_t planned;
-    uint8_t filters;      /* some link has a predicate */
-    uint8_t multicast;    /* one copy goes to its multicast conduit */
-    uint8_t keeps;        /* somebody pulls, or has periods, or may come late */
-    uint32_t singles;     /* how many peers get a copy each */
-    uint32_t only;        /* the one of them, if there is one */
-    uint64_t via;         /* flag A: the selection for which all of them get it */
+    uint8_t filters;        /* some link has a predicate */
+    uint8_t multicast;      /* one copy goes to its multicast conduit */
+    uint8_t keeps;          /* somebody pulls, or has periods, or may come late */
+    uint32_t singles;       /* how many peers get a copy each */
+    uint32_t only;          /* the one of them, if there is one */
+    uint64_t via;           /* flag A: the selection for which all of them get it */
+    uint32_t handle;        /* ours */
+    uint8_t learning;       /* some peers have still to hear the name by which they match: */
+    uint64_t *learners;     /* bits of these, */
+    uint64_t *untold;       /* and of those whose match has not been told to the application */
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
-    uint32_t move_from;     /* the conduit that the next sample moves away from, plus one; 0: none */
-    uint32_t move_after;    /* the conduit whose messages before move_number must be acknowledged first, plus one */
+    uint32_t move_from; /* the conduit that the next sample moves away from, plus one; 0: none */
+    uint32_t
+        move_after; /* the conduit whose messages before move_number must be acknowledged first, plus one */
     uint64_t move_number, move_life;
-    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
+    int current; /* way AUTO: the conduit in use; INT32_MIN: none yet */
 
     /* a large sample going out piece by piece (stream.c) */
     uint8_t streaming;
@@ -188,7 +198,7 @@ struct pdi_publisher {
     /* the shelf */
     uint32_t shelf_max;
     uint32_t shelf_first, shelf_last, shelf_count;
-    uint64_t shelf_next;  /* the serial of the next sample laid there */
+    uint64_t shelf_next; /* the serial of the next sample laid there */
 };
 
 /* ---- a local subscriber ---- */
@@ -202,7 +212,8 @@ struct pdi_subscriber {
     uint8_t reliability;
     uint32_t depth;
     uint64_t id;
-    uint32_t ring, ring_size;      /* first record and number of records in node->records; a power of two */
+    uint32_t ring,
+        ring_size; /* first record and number of records in node->records; a power of two */
     struct pdi_atomic64 head, tail;
     uint32_t guards;
     uint32_t guard_publisher[PYDDSI_GUARD_MAX];
@@ -235,8 +246,16 @@ struct pdi_chore {
 };
 
 /* ---- a small packet to somebody, not kept for repetition ---- */
-enum pdi_reply_kind { PDI_REPLY_SCOUT, PDI_REPLY_HELLO, PDI_REPLY_OPEN, PDI_REPLY_ACCEPT, PDI_REPLY_CLOSE, PDI_REPLY_PONG,
-                      PDI_REPLY_PING, PDI_REPLY_KEEPALIVE };
+enum pdi_reply_kind {
+    PDI_REPLY_SCOUT,
+    PDI_REPLY_HELLO,
+    PDI_REPLY_OPEN,
+    PDI_REPLY_ACCEPT,
+    PDI_REPLY_CLOSE,
+    PDI_REPLY_PONG,
+    PDI_REPLY_PING,
+    PDI_REPLY_KEEPALIVE
+};
 
 struct pdi_reply {
     uint8_t kind;
@@ -252,7 +271,7 @@ struct pdi_route {
     uint64_t changes; /* of the registry when it was looked up */
     uint8_t space;
     uint8_t valid;
-    uint16_t count;   /* more than PDI_ROUTE_READERS: not remembered */
+    uint16_t count; /* more than PDI_ROUTE_READERS: not remembered */
     uint16_t reader[PDI_ROUTE_READERS];
     const struct pdi_predicate *filter[PDI_ROUTE_READERS]; /* null: everything */
 };
@@ -272,8 +291,8 @@ struct pdi_outflow {
     uint8_t started;
     uint32_t publisher; /* index */
     uint32_t conduit;
-    uint64_t life;      /* of the peer's session, so that its successor is not taken for it */
-    uint64_t first;     /* number of the first piece */
+    uint64_t life;  /* of the peer's session, so that its successor is not taken for it */
+    uint64_t first; /* number of the first piece */
 };
 
 /* A resource that moves to another conduit: what comes there waits for what was sent here. */
@@ -290,8 +309,8 @@ struct pdi_barrier {
 /* The same at the sender: the MIGRATE that goes before message `number` of conduit `on`, every time it goes out. */
 struct pdi_move {
     uint8_t used;
-    uint16_t left;   /* the conduit left behind, as on the wire */
-    uint32_t on;     /* in out[] */
+    uint16_t left; /* the conduit left behind, as on the wire */
+    uint32_t on;   /* in out[] */
     uint64_t number;
     uint64_t id;
     uint64_t last_reliable, last_best;
@@ -314,19 +333,19 @@ struct pdi_shelved {
 /* One remote subscription that takes from a shelf. */
 struct pdi_puller {
     uint8_t used;
-    uint8_t wanting;    /* an answer is going on */
+    uint8_t wanting; /* an answer is going on */
     uint8_t unlimited;
-    uint8_t ends;       /* an end mark is owed */
-    uint8_t stale;      /* for a moment: not found among the links any more */
+    uint8_t ends;  /* an end mark is owed */
+    uint8_t stale; /* for a moment: not found among the links any more */
     uint8_t mode;
     uint8_t space;
     uint32_t publisher; /* index */
     uint32_t peer;
-    uint32_t serial;    /* of the remote subscription */
-    uint64_t id;        /* of the subscription */
-    uint64_t next;      /* the first serial it has not got, */
-    uint64_t until;     /* and the first that it gets another way */
-    uint64_t left;      /* how many more it asked for */
+    uint32_t serial; /* of the remote subscription */
+    uint64_t id;     /* of the subscription */
+    uint64_t next;   /* the first serial it has not got, */
+    uint64_t until;  /* and the first that it gets another way */
+    uint64_t left;   /* how many more it asked for */
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate;
 };
@@ -350,19 +369,20 @@ struct pdi_node {
     uint32_t peers_used;      /* slots at and above were never used */
     uint32_t established;     /* how many are */
     uint32_t opening;
-    uint32_t member_changes;  /* counts sessions that came or went */
-    uint64_t *ended;          /* bit: this peer is EXPIRED and waits for housekeeping */
+    uint32_t member_changes; /* counts sessions that came or went */
+    uint64_t *ended;         /* bit: this peer is EXPIRED and waits for housekeeping */
 
     /* sending */
     struct pdi_conduit *out;
-    uint32_t conduits;        /* multicasts + peers_max */
-    struct pdi_member *members; /* [conduit 0 .. multicasts - 1][peer], then [peer] for the unicast ones */
-    uint64_t *work;           /* bit: this conduit has something to send now */
-    uint64_t *talk;           /* bit: this peer has acks or synchs to be sent */
+    uint32_t conduits; /* multicasts + peers_max */
+    struct pdi_member
+        *members;   /* [conduit 0 .. multicasts - 1][peer], then [peer] for the unicast ones */
+    uint64_t *work; /* bit: this conduit has something to send now */
+    uint64_t *talk; /* bit: this peer has acks or synchs to be sent */
     uint8_t *window_memory;
     struct pdi_pages window_pages;
     uint32_t drafts_used;
-    pdi_time told_all;        /* when a packet last went to all */
+    pdi_time told_all; /* when a packet last went to all */
     pdi_time told_some;
 
     struct pdi_reply replies[PDI_REPLIES_MAX];
@@ -373,17 +393,17 @@ struct pdi_node {
     /* receiving */
     struct pdi_order *orders; /* [peer][conduit] */
     struct pdi_kept *kept;
-    uint64_t *held;           /* bit: this order waits for a reader, a guard or another conduit, */
-    uint32_t holding;         /* how many do */
-    uint32_t last_sender;     /* whose packet came last */
-    uint8_t personal;         /* the packet at hand began with a KEEPALIVE: its SYNCH is for us */
-    uint16_t *parts;          /* [order]: samples of the batch at its head that have been delivered */
-    uint8_t kick;             /* something has changed for which held ones may wait */
+    uint64_t *held;       /* bit: this order waits for a reader, a guard or another conduit, */
+    uint32_t holding;     /* how many do */
+    uint32_t last_sender; /* whose packet came last */
+    uint8_t personal;     /* the packet at hand began with a KEEPALIVE: its SYNCH is for us */
+    uint16_t *parts;      /* [order]: samples of the batch at its head that have been delivered */
+    uint8_t kick;         /* something has changed for which held ones may wait */
     struct pdi_pool pool;
-    uint32_t slot;            /* the one offered; PDI_POOL_NONE: the spare */
+    uint32_t slot; /* the one offered; PDI_POOL_NONE: the spare */
     uint8_t *spare;
     struct pdi_assembler assembler;
-    uint32_t *series_holds;   /* readers that look at each complete series */
+    uint32_t *series_holds; /* readers that look at each complete series */
     uint64_t *series_via;
     struct pdi_route *routes;
     struct pdi_barrier barriers[PDI_BARRIERS_MAX];
@@ -395,12 +415,12 @@ struct pdi_node {
     struct pdi_subscriber *readers;
     struct pdi_thing *things;
     uint32_t things_max;
-    struct pdi_map handles;   /* handle of the registry → handle of ours */
+    struct pdi_map handles; /* handle of the registry → handle of ours */
     pyddsi_received *records;
     struct pdi_pages record_pages;
     struct pdi_move moves[PDI_MOVES_MAX];
     uint32_t moves_used;
-    struct pdi_window scratch;  /* loans that are copied, large best effort: it sends nothing */
+    struct pdi_window scratch; /* loans that are copied, large best effort: it sends nothing */
     struct pdi_open_loan loans[PDI_LOANS_MAX];
     struct pdi_override overrides[PDI_OVERRIDES_MAX];
     struct pdi_outflow outflows[PDI_OUTFLOWS_MAX];
@@ -447,13 +467,14 @@ static inline uint32_t pdi_node_ms(pdi_time now)
     return (uint32_t)(now / PDI_TIME_MS);
 }
 
-static inline struct pdi_order *pdi_node_order(const struct pdi_node *node, uint32_t peer, uint32_t conduit)
+static inline struct pdi_order *pdi_node_order(const struct pdi_node *node, uint32_t peer,
+                                               uint32_t conduit)
 {
     return &node->orders[peer * node->config.conduits_in + conduit];
 }
 
-static inline struct pdi_member *pdi_node_member(const struct pdi_node *node, const struct pdi_conduit *conduit,
-                                                 uint32_t peer)
+static inline struct pdi_member *pdi_node_member(const struct pdi_node *node,
+                                                 const struct pdi_conduit *conduit, uint32_t peer)
 {
     uint32_t row = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
     return &node->members[row * node->config.peers_max + peer];
@@ -473,13 +494,15 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
 uint32_t pdi_session_find(const struct pdi_node *node, const pyddsi_endpoint *endpoint);
-void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell, pdi_time now);
+void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell,
+                     pdi_time now);
 bool pdi_session_established(const struct pdi_node *node, uint32_t peer);
 
 /* hello.c: the messages of sessions, to and from bytes */
-int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room, size_t *size);
-void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message, const pyddsi_endpoint *from, uint32_t peer,
-                     pdi_time now);
+int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room,
+                    size_t *size);
+void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
+                     const pyddsi_endpoint *from, uint32_t peer, pdi_time now);
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
 
 /* receive.c, order in: what comes on conduits */
@@ -487,8 +510,8 @@ void pdi_receive_retry(struct pdi_node *node, pdi_time now);
 void pdi_receive_order_timer(struct pdi_node *node, uint32_t order, pdi_time now);
 void pdi_receive_fresh(struct pdi_node *node, uint32_t peer);
 void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now);
-size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer, uint8_t *out, size_t room,
-                             pdi_time now);
+size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t conduit, int answer,
+                             uint8_t *out, size_t room, pdi_time now);
 
 static inline void pdi_held_set(struct pdi_node *node, uint32_t order, bool held)
 {
@@ -502,49 +525,60 @@ static inline void pdi_held_set(struct pdi_node *node, uint32_t order, bool held
 struct pdi_arrival {
     uint32_t peer;
     uint32_t conduit;
-    uint32_t slot;   /* PDI_POOL_NONE: its bytes are gone when the call returns */
+    uint32_t slot; /* PDI_POOL_NONE: its bytes are gone when the call returns */
     uint8_t reliable;
     int64_t number;
 };
 
 /* deliver.c: to the readers. OK; AGAIN: it must wait, and nothing has happened. */
-int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival, const pyddsi_message *message, pdi_time now);
-void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason, pdi_time now);
+int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
+                const pyddsi_message *message, pdi_time now);
+void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
+                      enum pyddsi_reason reason, pdi_time now);
 
 /* reliable.c: windows, acknowledgements, repetition */
-void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now);
-void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, pdi_time now);
-void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, enum pyddsi_reason reason,
-                        pdi_time now);
+void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                          pdi_time now);
+void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       pdi_time now);
+void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                        enum pyddsi_reason reason, pdi_time now);
 void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
-int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers);
-int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size, uint32_t numbers,
-                         struct pdi_loan *loan);
-uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_loan *loan, uint32_t size,
-                             uint32_t piece, const struct pdi_entry *model, pdi_time now);
+int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
+                      uint32_t numbers);
+int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
+                         uint32_t numbers, struct pdi_loan *loan);
+uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
+                             const struct pdi_loan *loan, uint32_t size, uint32_t piece,
+                             const struct pdi_entry *model, pdi_time now);
 
 /* plan.c: who gets a publisher's samples */
 int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 void pdi_plan_features(struct pdi_node *node);
-bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher, pyddsi_bytes payload,
-                     uint64_t *wanting);
+void pdi_plan_learn(struct pdi_node *node, pdi_time now);
+bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     pyddsi_bytes payload, uint64_t *wanting);
 
 /* publish.c */
-void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t samples);
+void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
+                         uint32_t samples);
 bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader);
-int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model, pyddsi_bytes bytes,
-                      pdi_time now);
-uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher, size_t size);
-int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples, size_t count, pdi_time now);
+int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
+                      const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now);
+uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                           size_t size);
+int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples,
+                     size_t count, pdi_time now);
 
 /* stream.c */
 void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 
 /* pack.c: entries to packets */
-uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
-                       uint64_t number);
-uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit, const struct pdi_entry *entry,
-                        const uint8_t *bytes, uint64_t number, uint8_t *at, uint8_t **header);
+uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                       const struct pdi_entry *entry, uint64_t number);
+uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                        const struct pdi_entry *entry, const uint8_t *bytes, uint64_t number,
+                        uint8_t *at, uint8_t **header);
 uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id);
 
 /* declare.c */
@@ -556,20 +590,25 @@ struct pdi_publisher *pdi_publisher_get(const struct pdi_node *node, uint32_t ha
 struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t handle);
 
 /* shelf.c */
-void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes, pdi_time now);
+void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes,
+                   pdi_time now);
 void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers);
 void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
-void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message, pdi_time now);
+void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                    pdi_time now);
 void pdi_shelf_tick(struct pdi_node *node, pdi_time now);
-void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher, enum pyddsi_reason reason, pdi_time now);
-bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now, pdi_time *next);
+void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
+                      enum pyddsi_reason reason, pdi_time now);
+bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
+                    pdi_time *next);
 
 /* event.c */
 pyddsi_event *pdi_event_push(struct pdi_node *node, enum pyddsi_event_kind kind, pdi_time now);
 void pdi_event_peer(const struct pdi_node *node, pyddsi_event *event, uint32_t peer);
 
-static inline void pdi_drop(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason, uint8_t space,
-                            uint64_t id, uint64_t count, pdi_time now)
+static inline void pdi_drop(struct pdi_node *node, enum pyddsi_place place,
+                            enum pyddsi_reason reason, uint8_t space, uint64_t id, uint64_t count,
+                            pdi_time now)
 {
     pdi_ledger_add(&node->ledger, place, reason, space, id, count, now);
 }

@@ -24,10 +24,11 @@ static bool add(struct pdi_node *node, uint32_t publisher, const struct pdi_cond
     for (uint32_t i = 0; i < PDI_OUTFLOWS_MAX; i++) {
         struct pdi_outflow *flow = &node->outflows[i];
         if (!flow->used) {
-            *flow = (struct pdi_outflow){.used = 1,
-                                         .publisher = publisher,
-                                         .conduit = conduit->number,
-                                         .life = conduit->peer != PDI_NONE ? node->peers[conduit->peer].mine : 0};
+            *flow = (struct pdi_outflow){
+                .used = 1,
+                .publisher = publisher,
+                .conduit = conduit->number,
+                .life = conduit->peer != PDI_NONE ? node->peers[conduit->peer].mine : 0};
             return true;
         }
     }
@@ -63,7 +64,8 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     node->now = now > node->now ? now : node->now;
-    if (publisher == NULL || node->closing || publisher->streaming || total == 0 || !publisher->reliable) {
+    if (publisher == NULL || node->closing || publisher->streaming || total == 0 ||
+        !publisher->reliable) {
         return PYDDSI_BAD_ARGUMENT;
     }
     if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
@@ -77,19 +79,23 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     bool grouped = group != NULL && (group->features & needed) == needed;
     room = !grouped || add(node, index, group);
     for (uint32_t peer = 0; room && peer < node->peers_used; peer++) {
-        bool single = pdi_bitset_test(publisher->singles_bits, peer) || (pdi_bitset_test(publisher->pushed, peer) && !grouped);
+        bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
+                      (pdi_bitset_test(publisher->pushed, peer) && !grouped);
         if (single && (node->peers[peer].features & needed) == needed) {
             room = add(node, index, pdi_node_unicast(node, peer));
         } else if (single) {
-            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1, now);
+            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1,
+                     now);
         }
     }
     uint32_t i = 0;
-    for (struct pdi_outflow *flow; (flow = next(node, index, &i)) != NULL;) { /* at most PDI_OUTFLOWS_MAX */
+    for (struct pdi_outflow *flow;
+         (flow = next(node, index, &i)) != NULL;) { /* at most PDI_OUTFLOWS_MAX */
         uint32_t half = conduit_of(node, flow)->window.size / 2;
         piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
     }
-    if (!room || total / piece >= UINT32_MAX) {
+    if (!room || total / piece >= UINT32_MAX || total / piece >= node->seq.half) {
+        /* pieces are known by the number of the first, which must not come round again */
         finish(node, publisher);
         return room ? PYDDSI_BAD_ARGUMENT : PYDDSI_NO_SPACE;
     }
@@ -100,8 +106,9 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     return PYDDSI_OK;
 }
 
-static int write_pieces(struct pdi_node *node, const struct pdi_publisher *publisher, struct pdi_outflow *flow,
-                        const uint8_t *data, uint32_t size, uint32_t fragments, pdi_time now)
+static int write_pieces(struct pdi_node *node, const struct pdi_publisher *publisher,
+                        struct pdi_outflow *flow, const uint8_t *data, uint32_t size,
+                        uint32_t fragments, pdi_time now)
 {
     struct pdi_conduit *conduit = conduit_of(node, flow);
     struct pdi_loan loan;
@@ -130,13 +137,15 @@ static int room(struct pdi_node *node, uint32_t publisher, uint32_t size, uint32
     int status = PYDDSI_OK;
     uint32_t i = 0;
     struct pdi_outflow *flow;
-    while (status == PYDDSI_OK && (flow = next(node, publisher, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
+    while (status == PYDDSI_OK &&
+           (flow = next(node, publisher, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
         status = pdi_reliable_room(node, conduit_of(node, flow), size, (size + piece - 1) / piece);
     }
     return status;
 }
 
-int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size_t size, size_t *taken, pdi_time now)
+int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
+                  size_t *taken, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     *taken = 0;
@@ -156,7 +165,8 @@ int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size
         uint32_t i = 0;
         struct pdi_outflow *flow;
         while ((flow = next(node, index, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
-            (void)write_pieces(node, publisher, flow, (const uint8_t *)data + *taken, some, fragments, now);
+            (void)write_pieces(node, publisher, flow, (const uint8_t *)data + *taken, some,
+                               fragments, now);
         }
         *taken += some;
         publisher->done += some;
@@ -174,7 +184,8 @@ void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, p
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint32_t i = 0;
     struct pdi_outflow *flow;
-    while (publisher->streaming && (flow = next(node, index, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
+    while (publisher->streaming &&
+           (flow = next(node, index, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
         if (flow->started) {
             (void)write_pieces(node, publisher, flow, (const uint8_t *)"", 1, 1, now);
         }
@@ -192,7 +203,8 @@ int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now)
     if (!publisher->streaming) {
         return PYDDSI_OK;
     }
-    if (room(node, (uint32_t)(publisher - node->publishers), 1, publisher->stream_piece) == PYDDSI_AGAIN) {
+    if (room(node, (uint32_t)(publisher - node->publishers), 1, publisher->stream_piece) ==
+        PYDDSI_AGAIN) {
         return PYDDSI_AGAIN;
     }
     pdi_stream_forget(node, publisher, now);

@@ -166,6 +166,10 @@ int pdi_registry_input(struct pdi_registry *registry, uint32_t peer, uint8_t spa
 int pdi_registry_change(struct pdi_registry *registry, struct pdi_change *change);
 uint64_t pdi_registry_changes_lost(const struct pdi_registry *registry);
 
+/* Whether a peer has answered for what we told it of the name of this publication. Until then it may not know the name, and
+ * what matches by name alone could reach it as a sample of something unknown. True as well if there was nothing to tell. */
+bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer);
+
 /* How often the links of this publication, or the subscriptions behind them, have changed; for caches. */
 uint32_t pdi_registry_link_changes(const struct pdi_registry *registry, uint32_t publication);
 /* The first and the next link of a publication, PDI_REGISTRY_NONE at the end; and the subscription behind a link. Links

@@ -281,6 +281,21 @@ void pdi_registry_rescan(struct pdi_registry *registry)
     }
 }
 
+bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer)
+{
+    uint32_t local = pdi_local_of(registry, publication);
+    if (local == PDI_CHAIN_END)
+        return false;
+    const struct pdi_topic *topic = &registry->topics[registry->locals[local].topic];
+    for (uint32_t at = topic->locals[PYDDSI_RESOURCE].first; at != PDI_CHAIN_END;
+         at = pdi_lane_next(&registry->lane_same, at)) {
+        uint8_t said = *pdi_said(registry, peer, at);
+        if (said == PDI_SAID_DUE || said == PDI_SAID_CONTESTED || said == PDI_SAID_SENT)
+            return false;
+    }
+    return true;
+}
+
 /* ---- walking the links */
 
 uint32_t pdi_registry_link_changes(const struct pdi_registry *registry, uint32_t publication)

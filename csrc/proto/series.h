@@ -134,6 +134,9 @@ static inline int pdi_assembler_close(struct pdi_assembler *assembler, uint64_t 
  * numbers were skipped. Answers how many. Complete ones stay. */
 uint32_t pdi_assembler_forget(struct pdi_assembler *assembler, uint64_t mask, uint64_t match);
 
+/* Whether a sample of this size, at most sample_max, would find room now. */
+bool pdi_assembler_room(const struct pdi_assembler *assembler, uint64_t size);
+
 /* The bytes of a complete series. */
 pyddsi_bytes pdi_assembler_bytes(const struct pdi_assembler *assembler, uint32_t series);
 

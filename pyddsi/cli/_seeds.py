@@ -60,7 +60,7 @@ class _Worker:
     @property
     def rest(self) -> Sequence[Task]:
         """What is left when the current task is left out."""
-        return self.tasks[self._at.value + 1 :]
+        return self.tasks[self._at.value :]
 
 
 def _work(tasks: Sequence[Task], at: Any, reports: Connection) -> None:

@@ -1,0 +1,20 @@
+"""Small worlds for the tests of `pyddsi.testing`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyddsi.testing import Publisher, Sim, Subscriber
+
+
+def pair(sim: Sim, name: str = "x", **options: Any) -> tuple[Publisher, Subscriber]:
+    """Two nodes, one publishing to the other, all settled."""
+    a, b = sim.node("a", **options), sim.node("b", **options)
+    pub, sub = a.publisher(name), b.subscriber(name, depth=1024)
+    sim.run_until_quiet()
+    return pub, sub
+
+
+def datas(sub: Subscriber) -> list[bytes]:
+    """What is there now, copied."""
+    return [bytes(sample.data) for sample in sub]

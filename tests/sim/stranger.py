@@ -1,0 +1,116 @@
+"""
+A participant of the protocol that is no node: what it says is written message by message, and what the nodes say to it is
+read off the wire. So a test can say what no correct node would, and sees each byte of the answer.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pyddsi import wire
+from pyddsi.capture import Endpoint
+from pyddsi.testing import Node, Packet, Peer, Sim
+
+GROUP = "udp/239.255.0.1:7447"
+AUTHENTICATION = wire.Property(wire.PropertyId.AUTHENTICATION, b"\x02\x03")
+
+Kind = TypeVar("Kind", bound=wire.Message)
+
+
+def number(value: int) -> bytes:
+    """A variable-length number in its shortest form."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def features(bits: int, session: int = 1, incarnation: int = 1) -> list[wire.Property]:
+    """The vendor properties by which a node tells what it can do, which session this is, and in which life."""
+    return [
+        AUTHENTICATION,
+        wire.Property(1, number(1) + number(bits)),
+        wire.Property(5, number(session)),
+        wire.Property(3, number(incarnation)),
+    ]
+
+
+class Stranger:
+    """One who speaks with the nodes of a world from an address of its own."""
+
+    def __init__(
+        self, sim: Sim, node: Node, peer_id: bytes = b"\xee\x01", host: str = "10.9.9.9"
+    ) -> None:
+        self.sim = sim
+        self.node = node
+        self.id = peer_id
+        self.source = (host, 7447)
+        self.endpoint = Endpoint(*self.source)
+        self._seen = 0
+
+    def say(self, *messages: wire.Message | bytes) -> None:
+        """One packet to the node, which has it at once."""
+        data = b"".join(m if isinstance(m, bytes) else wire.encode([m]) for m in messages)
+        self.sim.inject(self.node, data, source=self.source)
+        self.sim.run(0.0)
+
+    def packets(self) -> list[Packet]:
+        """What the node has sent to it, or to a group, since this was last asked; each packet once."""
+        log = self.sim.packets()
+        new, self._seen = log[self._seen :], len(log)
+        mine = {}
+        for packet in new:
+            group = packet.to.address.startswith(("239.", "ff"))
+            if packet.source == self.node.name and (group or packet.to == self.endpoint):
+                mine.setdefault(packet.number, packet)
+        return list(mine.values())
+
+    def heard(self) -> list[wire.Message]:
+        """The messages of these packets."""
+        return [message for packet in self.packets() for message in packet.messages]
+
+    def heard_of(self, kind: type[Kind]) -> list[Kind]:
+        """Those of one kind; the others are forgotten."""
+        return [message for message in self.heard() if isinstance(message, kind)]
+
+    def open(
+        self,
+        *,
+        lease: int = 0,
+        locators: tuple[str, ...] = (),
+        properties: list[wire.Property] | None = None,
+        version: int = 1,
+    ) -> None:
+        """An OPEN. What it does not say is what a peer without extensions says."""
+        self.say(
+            wire.Open(
+                version,
+                self.id,
+                lease,
+                [locator.encode() for locator in locators],
+                properties=[AUTHENTICATION] if properties is None else properties,
+            )
+        )
+
+    def meet(
+        self,
+        *,
+        lease: int = 0,
+        locators: tuple[str, ...] = (),
+        properties: list[wire.Property] | None = None,
+    ) -> None:
+        """A session, made by an OPEN that is accepted."""
+        self.open(lease=lease, locators=locators, properties=properties)
+        assert self.heard_of(wire.Accept)
+        assert self.state == "established"
+
+    @property
+    def peer(self) -> Peer | None:
+        """What the node knows of it."""
+        return next((peer for peer in self.node.peers() if peer.id == self.id), None)
+
+    @property
+    def state(self) -> str:
+        """What the node takes it for."""
+        return "unknown" if self.peer is None else self.peer.state
