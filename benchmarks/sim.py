@@ -88,7 +88,16 @@ class Cost(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_uint64)
-        for name in ("samples", "taken", "ns", "packets", "bytes", "ack_packets", "ack_bytes", "waits")
+        for name in (
+            "samples",
+            "taken",
+            "ns",
+            "packets",
+            "bytes",
+            "ack_packets",
+            "ack_bytes",
+            "waits",
+        )
     ]
 
 
@@ -178,7 +187,13 @@ def rates(library: ctypes.CDLL, loads: dict[str, Load], repeats: int) -> None:
             f" {cost.ack_packets / cost.samples:11.5f}"
         )
     best, middle = max(got["64 bytes"]), statistics.median(got["64 bytes"])
-    word = "reached" if middle >= TARGET_RATE else "reached at best" if best >= TARGET_RATE else "missed"
+    word = (
+        "reached"
+        if middle >= TARGET_RATE
+        else "reached at best"
+        if best >= TARGET_RATE
+        else "missed"
+    )
     print(f"\nthe aim of {TARGET_RATE:,} samples of 64 bytes a second on one core: {word}")
     for world in worlds.values():
         world.close()
@@ -205,12 +220,15 @@ def overheads(library: ctypes.CDLL) -> None:
     with the usual 14 bits nearly all take two, and the four are five; the 7-bit column shows the least.
     """
     print("\nbytes on the wire beside the payload, for samples of one byte\n")
-    print(f"{'':22} {'7-bit numbers':>13} {'14-bit numbers':>14} {'(4 + n) / n':>12} {'(3 + n) / n':>12}")
+    print(
+        f"{'':22} {'7-bit numbers':>13} {'14-bit numbers':>14} {'(4 + n) / n':>12} {'(3 + n) / n':>12}"
+    )
     for batch in (1, 2, 8, 64, 255):
         kind = MANY if batch > 1 else PUT
         name = f"batches of {batch}" if batch > 1 else "one by one, packed"
         seven, usual = (
-            overhead(library, Load(1, kind, batch=batch, burst=4, seq_bits=bits)) for bits in (7, 14)
+            overhead(library, Load(1, kind, batch=batch, burst=4, seq_bits=bits))
+            for bits in (7, 14)
         )
         least = (4 + batch) / batch if batch > 1 else 4.0
         print(f"{name:22} {seven:13.3f} {usual:14.3f} {least:12.3f} {(3 + batch) / batch:12.3f}")
@@ -275,7 +293,9 @@ def instructions(program: Path, loads: dict[str, Load], *, record: bool) -> None
         found = pool.map(lambda load: per_sample(program, load), loads.values())
     counts = dict(zip(loads, found, strict=True))
     columns = [*STEPS, "all"]
-    print("\ninstructions for a sample; below, where it differs, the change since they were recorded\n")
+    print(
+        "\ninstructions for a sample; below, where it differs, the change since they were recorded\n"
+    )
     print(f"{'':22} " + " ".join(f"{step:>10}" for step in columns))
     for name, row in counts.items():
         print(f"{name:22} " + " ".join(f"{row[step]:10,.1f}" for step in columns))

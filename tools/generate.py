@@ -1,11 +1,12 @@
 """
-Writes what is made from the protocol's table: the Python classes of its messages, and its reference page.
+Writes what is made from the core's tables: the Python classes of the protocol's messages, its reference page, and the
+page of the drop ledger.
 
     python tools/generate.py            write the files
-    python tools/generate.py --check    say which of them are not what the table says, and exit 1
+    python tools/generate.py --check    say which of them are not what the tables say, and exit 1
 
-The table is csrc/wire/table.c; it is read through the compiled core. The files are in the tree so that people and type
-checkers can read them, and a test runs --check so that they cannot drift.
+The tables are csrc/wire/table.c and the words of csrc/flow/ledger.c; both are read through the compiled core. The files
+are in the tree so that people and type checkers can read them, and a test runs --check so that they cannot drift.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import ledger_page
+
 from pyddsi._native import DECLARATIONS, ITEMS, MESSAGES, Field, Spec, spec
 
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES = ROOT / "pyddsi" / "wire" / "messages.py"
 PAGE = ROOT / "docs" / "reference" / "wire.md"
+LEDGER = ROOT / "docs" / "reference" / "ledger.md"
 
 # Names that are not their capitalised words.
 CLASS_NAMES = {
@@ -280,8 +284,12 @@ def render_page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check both files."""
-    wanted = {CLASSES: formatted(render_classes()), PAGE: render_page()}
+    """Write or check the files."""
+    wanted = {
+        CLASSES: formatted(render_classes()),
+        PAGE: render_page(),
+        LEDGER: ledger_page.render(),
+    }
     stale = [
         path
         for path, source in wanted.items()
@@ -289,7 +297,7 @@ def main(arguments: list[str]) -> int:
     ]
     for path in stale:
         if "--check" in arguments:
-            print(f"{path.relative_to(ROOT)} is not what csrc/wire/table.c says")
+            print(f"{path.relative_to(ROOT)} is not what the core's tables say")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path], encoding="utf-8")

@@ -320,7 +320,8 @@ static bool untold(struct pdi_publisher *publisher, const struct pdi_change *cha
         pdi_bitset_set(publisher->untold, change->peer);
         return true;
     }
-    bool gone = change->kind == PYDDSI_UNMATCHED && pdi_bitset_test(publisher->untold, change->peer);
+    bool gone =
+        change->kind == PYDDSI_UNMATCHED && pdi_bitset_test(publisher->untold, change->peer);
     if (gone) {
         pdi_bitset_clear(publisher->untold, change->peer);
     }

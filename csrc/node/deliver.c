@@ -7,16 +7,10 @@
  * room) is given to none, and comes again when something has changed. Best effort waits for nobody: who has no
  * room loses it, with a line in the ledger.
  *
- * A ring has one producer, here, and one consumer, the reader. Its head is moved by compare-and-swap by both: by the
- * reader when it takes, and here when the reader asked to lose the oldest. Whoever moved the head owns the record
- * that it stood on.
- *
  * Fragments go to the assembler, and the complete sample goes the same way.
  */
 #include "node/state.h"
 #include "wire/list.h"
-
-#define SERIES_BIT UINT32_C(0x80000000) /* in pyddsi_received.held: a series, not a slot */
 
 /* ---- who wants it ---- */
 
@@ -69,46 +63,6 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
 
 /* ---- room ---- */
 
-static uint32_t used(const struct pdi_subscriber *reader)
-{
-    return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) -
-                      pdi_atomic64_load_acquire(&reader->head));
-}
-
-static bool in_route(const struct pdi_route *route, uint32_t reader)
-{
-    for (uint32_t i = 0; i < route->count; i++) {
-        if (route->reader[i] == reader) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The guards of all readers of a sample together. Each handler may write what its guard says for this sample, and for those
- * that it has not taken yet; there must be room for all of that. */
-static bool guarded(struct pdi_node *node, const struct pdi_route *route)
-{
-    bool all = true;
-    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
-        const struct pdi_subscriber *reader = &node->readers[i];
-        uint32_t samples =
-            reader->used && reader->guards != 0 ? used(reader) + in_route(route, i) : 0;
-        if (samples != 0) {
-            pdi_publish_promise(node, reader, samples);
-        }
-    }
-    for (uint32_t i = 0; all && i < route->count; i++) {
-        all = pdi_publish_kept(node, &node->readers[route->reader[i]]);
-    }
-    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
-        if (node->readers[i].used) {
-            pdi_publish_promise(node, &node->readers[i], 0);
-        }
-    }
-    return all;
-}
-
 /* Whether all of them can take one more sample. */
 static bool ready(struct pdi_node *node, const struct pdi_route *route)
 {
@@ -118,77 +72,12 @@ static bool ready(struct pdi_node *node, const struct pdi_route *route)
         if (!reader->used) {
             continue;
         }
-        if (reader->on_full == PYDDSI_WAIT && used(reader) >= reader->depth) {
+        if (reader->on_full == PYDDSI_WAIT && pdi_ring_used(reader) >= reader->depth) {
             return false;
         }
         guards = guards || reader->guards != 0;
     }
-    return !guards || guarded(node, route);
-}
-
-/* ---- into the rings ---- */
-
-static void release_held(struct pdi_node *node, uint32_t held)
-{
-    if ((held & SERIES_BIT) == 0) {
-        pdi_pool_drop(&node->pool, held);
-        return;
-    }
-    uint32_t series = held & ~SERIES_BIT;
-    if (--node->series_holds[series] == 0) {
-        pdi_assembler_free(&node->assembler, series);
-        node->kick = node->kick || node->holding != 0;
-    }
-}
-
-static void hold(struct pdi_node *node, uint32_t held)
-{
-    if ((held & SERIES_BIT) == 0) {
-        pdi_pool_hold(&node->pool, held);
-    } else {
-        node->series_holds[held & ~SERIES_BIT]++;
-    }
-}
-
-static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_subscriber *reader,
-                                  uint64_t count)
-{
-    return &node->records[reader->ring + (uint32_t)(count & (reader->ring_size - 1))];
-}
-
-/* Takes the oldest out, if it is still there. */
-static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record)
-{
-    uint64_t head = pdi_atomic64_load_acquire(&reader->head);
-    while (head != pdi_atomic64_load_acquire(
-                       &reader->tail)) { /* each failure of the swap is a step of somebody else */
-        *record = *record_at(node, reader, head);
-        if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void push(struct pdi_node *node, struct pdi_subscriber *reader,
-                 const pyddsi_received *record, pdi_time now)
-{
-    if (used(reader) >= reader->depth) {
-        pyddsi_received oldest;
-        if (reader->on_full == PYDDSI_DROP_OLDEST && pop(node, reader, &oldest)) {
-            release_held(node, oldest.held);
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1,
-                     now);
-        } else {
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
-            return;
-        }
-    }
-    hold(node, record->held);
-    uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
-    *record_at(node, reader, tail) = *record;
-    pdi_atomic64_store_release(&reader->tail, tail + 1);
-    node->stats.delivered++;
+    return !guards || pdi_guard_keeps(node, route);
 }
 
 /* One sample to all readers of its route that it fits. */
@@ -202,7 +91,7 @@ static void spread(struct pdi_node *node, const struct pdi_route *route,
         if (reader->used &&
             (filter == NULL || pdi_predicate_holds(filter, record->resource,
                                                    (pyddsi_bytes){record->data, record->size}))) {
-            push(node, reader, record, now);
+            pdi_ring_push(node, reader, record, now);
             wanted++;
         }
     }
@@ -242,7 +131,7 @@ static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arri
     const struct pdi_series *whole = &node->assembler.series[series];
     pyddsi_message message = {.space = whole->space};
     struct pdi_arrival at = *arrival;
-    at.slot = series | SERIES_BIT;
+    at.slot = series | PDI_SERIES_BIT;
     at.number = whole->first;
     uint64_t id = whole->id;
     const struct pdi_route *route =
@@ -251,7 +140,7 @@ static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arri
         record_of(&at, &message, id, pdi_assembler_bytes(&node->assembler, series), now);
     node->series_holds[series] = 1;
     spread(node, route, &record, now);
-    release_held(node, series | SERIES_BIT);
+    pdi_ring_release(node, series | PDI_SERIES_BIT);
 }
 
 /* Whether a new sample finds no room because readers look at others: then it waits, as for a full ring. (Growing ones are
@@ -267,7 +156,8 @@ static bool readers_hold(const struct pdi_node *node, const struct pdi_fragment 
 static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
                     const pyddsi_message *message, uint64_t id, uint64_t via, pdi_time now)
 {
-    uint64_t behind = (message->sn - message->first) & node->seq.mask; /* the first is never after this one */
+    uint64_t behind =
+        (message->sn - message->first) & node->seq.mask; /* the first is never after this one */
     struct pdi_fragment piece = {
         .owner = owner_of(arrival),
         .number = arrival->number,
@@ -392,41 +282,4 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     }
     spread(node, route, &record, now);
     return PYDDSI_OK;
-}
-
-/* Everything that a reader has not taken. */
-void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
-                      enum pyddsi_reason reason, pdi_time now)
-{
-    pyddsi_received record;
-    while (pop(node, reader, &record)) { /* at most the ring */
-        release_held(node, record.held);
-        if (!record.last) {
-            pdi_drop(node, PYDDSI_AT_RING, reason, record.space, record.resource, 1, now);
-        }
-    }
-}
-
-/* ---- the reader's side ---- */
-
-int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *sample, pdi_time now)
-{
-    struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
-    node->now = now > node->now ? now : node->now;
-    if (reader == NULL) {
-        return PYDDSI_BAD_ARGUMENT;
-    }
-    if (!pop(node, reader, sample)) {
-        return PYDDSI_AGAIN;
-    }
-    if (node->holding != 0) {
-        node->kick = 1; /* what is held may have waited for this place */
-    }
-    node->stats.taken++;
-    return PYDDSI_OK;
-}
-
-void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample)
-{
-    release_held(node, sample->held);
 }

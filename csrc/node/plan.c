@@ -119,7 +119,8 @@ void pdi_plan_learn(struct pdi_node *node, pdi_time now)
         publisher->planned = 0;
         (void)pdi_plan(node, publisher, now);
         for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-            if (pdi_bitset_test(publisher->untold, peer) && !pdi_bitset_test(publisher->learners, peer)) {
+            if (pdi_bitset_test(publisher->untold, peer) &&
+                !pdi_bitset_test(publisher->learners, peer)) {
                 pdi_bitset_clear(publisher->untold, peer);
                 pyddsi_event *event = pdi_event_push(node, PYDDSI_MATCHED, now);
                 pdi_event_peer(node, event, peer);
@@ -163,7 +164,8 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
         if (!pdi_session_established(node, remote->peer)) {
             continue;
         }
-        if (remote->id != publisher->id && !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
+        if (remote->id != publisher->id &&
+            !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
             publisher->learning = 1; /* it has still to hear what our resource is called */
             pdi_bitset_set(publisher->learners, remote->peer);
             continue;

@@ -12,14 +12,6 @@
  */
 #include "node/state.h"
 
-/* The destinations of one sample. */
-struct way {
-    struct pdi_conduit *group; /* or null */
-    const uint64_t *singles;   /* bits of peers */
-    uint32_t count;            /* of singles */
-    uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
-};
-
 /* ---- sizes ---- */
 
 /* Bytes of header that a message like the model needs at most. */
@@ -43,7 +35,7 @@ static uint32_t piece_of(const struct pdi_node *node, const struct pdi_entry *mo
     return node->config.packet_max - overhead(node, model, true) - PDI_MOVE_BYTES;
 }
 
-static uint32_t pieces(size_t size, uint32_t piece)
+uint32_t pdi_publish_pieces(size_t size, uint32_t piece)
 {
     return piece == 0 ? 1 : (uint32_t)((size + piece - 1) / piece);
 }
@@ -59,8 +51,8 @@ static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
 
 /* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
  * goes without, with a line in the ledger. */
-static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher, struct way *way,
-                    uint32_t needed, pdi_time now)
+static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher,
+                    struct pdi_way *way, uint32_t needed, pdi_time now)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     if (way->singles != way->bits) {
@@ -87,7 +79,7 @@ static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher
 
 /* Where this sample goes; false: nowhere. */
 static bool find_way(struct pdi_node *node, const struct pdi_publisher *publisher,
-                     pyddsi_bytes payload, struct way *way)
+                     pyddsi_bytes payload, struct pdi_way *way)
 {
     way->group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     way->singles = publisher->singles_bits;
@@ -110,21 +102,29 @@ static bool find_way(struct pdi_node *node, const struct pdi_publisher *publishe
     return way->group != NULL || way->count != 0;
 }
 
-static uint32_t next_single(const struct pdi_node *node, const struct way *way, uint32_t from)
+uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from)
 {
     return way->count == 0 ? node->peers_used
                            : pdi_bitset_find(way->singles, node->peers_used, from);
 }
 
+/* The way of a sample that everybody wants who is matched. */
+struct pdi_way pdi_way_usual(struct pdi_node *node, struct pdi_publisher *publisher)
+{
+    return (struct pdi_way){.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
+                            .singles = publisher->singles_bits,
+                            .count = publisher->singles};
+}
+
 /* ---- reliable ---- */
 
 /* The worst answer of all windows concerned. */
-static int room(struct pdi_node *node, const struct way *way, uint32_t size, uint32_t numbers)
+static int room(struct pdi_node *node, const struct pdi_way *way, uint32_t size, uint32_t numbers)
 {
     int status =
         way->group != NULL ? pdi_reliable_room(node, way->group, size, numbers) : PYDDSI_OK;
-    for (uint32_t peer = next_single(node, way, 0); status == PYDDSI_OK && peer < node->peers_used;
-         peer = next_single(node, way, peer + 1)) {
+    for (uint32_t peer = pdi_way_next(node, way, 0); status == PYDDSI_OK && peer < node->peers_used;
+         peer = pdi_way_next(node, way, peer + 1)) {
         status = pdi_reliable_room(node, pdi_node_unicast(node, peer), size, numbers);
     }
     return status;
@@ -161,9 +161,9 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
     uint32_t size = (uint32_t)payload.size;
     entry.fragment = piece != 0;
     entry.first = PDI_WINDOW_SELF;
-    entry.fragments = piece != 0 ? pieces(payload.size, piece) : 0;
-    if (pdi_window_reserve(&conduit->window, size, pieces(payload.size, piece), &loan) !=
-        PYDDSI_OK) {
+    entry.fragments = piece != 0 ? pdi_publish_pieces(payload.size, piece) : 0;
+    if (pdi_window_reserve(&conduit->window, size, pdi_publish_pieces(payload.size, piece),
+                           &loan) != PYDDSI_OK) {
         PDI_CHECK(false); /* room was asked, and only we use it up */
         return;
     }
@@ -177,21 +177,22 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
     (void)pdi_reliable_commit(node, conduit, &loan, size, piece, &entry, now);
 }
 
-static int write_all(struct pdi_node *node, struct pdi_publisher *publisher, const struct way *way,
-                     const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece,
-                     pdi_time now)
+static int write_all(struct pdi_node *node, struct pdi_publisher *publisher,
+                     const struct pdi_way *way, const struct pdi_entry *model, pyddsi_bytes payload,
+                     uint32_t piece, pdi_time now)
 {
-    int status = payload.size > PDI_WINDOW_BYTES_MAX
-                     ? PYDDSI_BAD_ARGUMENT
-                     : room(node, way, (uint32_t)payload.size, pieces(payload.size, piece));
+    int status =
+        payload.size > PDI_WINDOW_BYTES_MAX
+            ? PYDDSI_BAD_ARGUMENT
+            : room(node, way, (uint32_t)payload.size, pdi_publish_pieces(payload.size, piece));
     if (status != PYDDSI_OK) {
         return status;
     }
     if (way->group != NULL) {
         write_one(node, publisher, way->group, model, payload, piece, now);
     }
-    for (uint32_t peer = next_single(node, way, 0); peer < node->peers_used;
-         peer = next_single(node, way, peer + 1)) {
+    for (uint32_t peer = pdi_way_next(node, way, 0); peer < node->peers_used;
+         peer = pdi_way_next(node, way, peer + 1)) {
         write_one(node, publisher, pdi_node_unicast(node, peer), model, payload, piece, now);
     }
     return PYDDSI_OK;
@@ -205,101 +206,12 @@ int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
     if (piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    int status = pdi_reliable_room(node, conduit, (uint32_t)bytes.size, pieces(bytes.size, piece));
+    int status = pdi_reliable_room(node, conduit, (uint32_t)bytes.size,
+                                   pdi_publish_pieces(bytes.size, piece));
     if (status == PYDDSI_OK) {
         write_one(node, NULL, conduit, model, bytes, piece, now);
     }
     return status;
-}
-
-/* ---- best effort ---- */
-
-static void seal(struct pdi_node *node, struct pdi_conduit *conduit)
-{
-    uint8_t *other = conduit->sealed;
-    conduit->sealed = conduit->draft;
-    conduit->sealed_size = conduit->draft_size;
-    conduit->sealed_samples = conduit->draft_samples;
-    conduit->draft = other;
-    conduit->draft_size = conduit->draft_samples = 0;
-    pdi_bitset_set(node->work, conduit->number);
-}
-
-/* One message into the draft; it goes when it is full or old enough. A draft that is full while the one before has not
- * been taken by the driver is lost: best effort waits for nobody. */
-static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const struct pdi_entry *model,
-                  const uint8_t *bytes, pdi_time now)
-{
-    uint8_t *header;
-    uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
-    if (conduit->draft_size + size > node->config.packet_max) {
-        if (conduit->sealed_size != 0) {
-            pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0, conduit->sealed_samples, now);
-        }
-        seal(node, conduit);
-    }
-    uint8_t *at = conduit->draft + conduit->draft_size;
-    conduit->draft_size =
-        (uint32_t)(pdi_pack_entry(node, conduit, model, bytes, conduit->best, at, &header) -
-                   conduit->draft);
-    conduit->best++;
-    conduit->draft_samples++;
-    if (conduit->draft_samples == 1) {
-        conduit->draft_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
-    }
-    if ((node->config.latency_us == 0 || conduit->draft_size + size > node->config.packet_max) &&
-        conduit->sealed_size == 0) {
-        seal(node, conduit);
-    } else if (conduit->draft_at <
-               pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number))) {
-        pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), conduit->draft_at);
-    }
-}
-
-/* Fragments of best effort leave one by one from where the sample lies, a window that sends nothing by itself. */
-static void big_draft(struct pdi_node *node, struct pdi_conduit *conduit,
-                      const struct pdi_entry *model, pyddsi_bytes payload, uint32_t piece,
-                      pdi_time now)
-{
-    struct pdi_loan loan;
-    if (conduit->big_left != 0 || payload.size > node->scratch.size ||
-        pdi_window_reserve(&node->scratch, (uint32_t)payload.size, 1, &loan) != PYDDSI_OK) {
-        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, model->space, model->id, 1, now);
-        return;
-    }
-    if (conduit->draft_size != 0 && conduit->sealed_size == 0) {
-        seal(node, conduit);
-    }
-    memcpy(pdi_window_data(&node->scratch, &loan), payload.data, payload.size);
-    conduit->big = *model;
-    conduit->big.fragment = 1;
-    conduit->big.fragments = pieces(payload.size, piece);
-    conduit->big_loan = loan;
-    conduit->big_piece = piece;
-    conduit->big_left = (uint32_t)payload.size;
-    pdi_bitset_set(node->work, conduit->number);
-}
-
-static void draft_all(struct pdi_node *node, const struct way *way, const struct pdi_entry *model,
-                      pyddsi_bytes payload, uint32_t piece, pdi_time now)
-{
-    struct pdi_entry entry = *model;
-    entry.size = (uint32_t)payload.size;
-    struct pdi_conduit *conduit = way->group;
-    uint32_t peer = next_single(node, way, 0);
-    while (conduit != NULL || peer < node->peers_used) { /* the group, then each single */
-        if (conduit == NULL) {
-            conduit = pdi_node_unicast(node, peer);
-            peer = next_single(node, way, peer + 1);
-        }
-        if (piece != 0) {
-            big_draft(node, conduit, &entry, payload, piece, now);
-        } else {
-            draft(node, conduit, &entry, payload.data, now);
-        }
-        conduit = NULL;
-    }
-    node->stats.sent_best++;
 }
 
 /* ---- the application's calls ---- */
@@ -321,7 +233,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     pyddsi_bytes payload = {data, size};
-    struct way way;
+    struct pdi_way way;
     node->now = now > node->now ? now : node->now;
     if (publisher == NULL || node->closing) {
         return PYDDSI_BAD_ARGUMENT;
@@ -352,7 +264,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
                 return status;
             }
         } else {
-            draft_all(node, &way, &model, payload, piece, now);
+            pdi_best_put(node, &way, &model, payload, piece, now);
         }
     }
     node->stats.accepted++;
@@ -370,7 +282,7 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
 {
     uint8_t head[PDI_NAME_MAX + 2 * PDI_VLE_MAX];
     struct pdi_writer writer = {head, head + sizeof head};
-    struct way way = {0};
+    struct pdi_way way = {0};
     pyddsi_fault fault;
     node->now = now > node->now ? now : node->now;
     if (node->closing || pdi_name_check(name, PDI_NAME_MAX, &fault) != PYDDSI_OK ||
@@ -409,7 +321,7 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     if (reliable) {
         status = write_all(node, NULL, &way, &model, payload, 0, now);
     } else {
-        draft_all(node, &way, &model, payload, 0, now);
+        pdi_best_put(node, &way, &model, payload, 0, now);
     }
     pdi_window_abandon(&node->scratch, &loan);
     if (status == PYDDSI_OK) {
@@ -417,72 +329,6 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
         node->stats.unmatched += way.group == NULL && way.count == 0;
     }
     return status;
-}
-
-/* ---- guards: room that handlers are promised ---- */
-
-static struct way usual_way(struct pdi_node *node, struct pdi_publisher *publisher)
-{
-    return (struct way){.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
-                        .singles = publisher->singles_bits,
-                        .count = publisher->singles};
-}
-
-static void promise(struct pdi_conduit *conduit, uint64_t bytes, uint32_t numbers, uint32_t samples)
-{
-    conduit->promised = samples == 0 ? 0 : conduit->promised + bytes * samples;
-    conduit->promised_numbers = samples == 0 ? 0 : conduit->promised_numbers + numbers * samples;
-}
-
-/* Adds what the handler of this reader may write for so many samples to the conduits concerned; 0 samples: nothing is
- * promised there any more. */
-void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
-                         uint32_t samples)
-{
-    for (uint32_t i = 0; i < reader->guards; i++) {
-        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
-        uint32_t bytes = reader->guard_bytes[i];
-        if (publisher == NULL || !publisher->reliable || bytes > PDI_WINDOW_BYTES_MAX) {
-            continue;
-        }
-        (void)pdi_plan(node, publisher, node->now);
-        uint32_t numbers = pieces(bytes, pdi_publish_piece(node, publisher, bytes));
-        struct way way = usual_way(node, publisher);
-        if (way.group != NULL) {
-            promise(way.group, bytes, numbers, samples);
-        }
-        for (uint32_t peer = next_single(node, &way, 0); peer < node->peers_used;
-             peer = next_single(node, &way, peer + 1)) {
-            promise(pdi_node_unicast(node, peer), bytes, numbers, samples);
-        }
-    }
-}
-
-/* Whether a window has room for all that is promised there. More than it ever holds is not waited for. */
-static bool holds(struct pdi_node *node, struct pdi_conduit *conduit)
-{
-    return conduit->promised > conduit->window.size ||
-           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
-                             conduit->promised_numbers) != PYDDSI_AGAIN;
-}
-
-bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader)
-{
-    bool all = true;
-    for (uint32_t i = 0; all && i < reader->guards; i++) {
-        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
-        if (publisher == NULL || !publisher->reliable) {
-            continue;
-        }
-        all = pdi_plan(node, publisher, node->now) == PYDDSI_OK;
-        struct way way = usual_way(node, publisher);
-        all = all && (way.group == NULL || holds(node, way.group));
-        for (uint32_t peer = next_single(node, &way, 0); all && peer < node->peers_used;
-             peer = next_single(node, &way, peer + 1)) {
-            all = holds(node, pdi_node_unicast(node, peer));
-        }
-    }
-    return all;
 }
 
 int pdi_node_conduit(const struct pdi_node *node, uint32_t handle)
@@ -510,12 +356,12 @@ int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes 
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     struct pdi_entry model = model_of(publisher);
-    struct way way = usual_way(node, publisher);
+    struct pdi_way way = pdi_way_usual(node, publisher);
     uint64_t total = 0;
     uint64_t numbers = 0;
     for (size_t i = 0; i < count; i++) {
         total += samples[i].size;
-        numbers += pieces(samples[i].size, piece_of(node, &model, samples[i].size));
+        numbers += pdi_publish_pieces(samples[i].size, piece_of(node, &model, samples[i].size));
     }
     if (total > PDI_WINDOW_BYTES_MAX || numbers > PDI_WINDOW_ENTRIES_MAX) {
         return PYDDSI_BAD_ARGUMENT;

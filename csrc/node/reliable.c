@@ -5,14 +5,7 @@
  *         │  sent, not acknowledged │  not yet sent│
  *    member A acked ──┘        └── member B acked
  *
- * The base is the least of what the members that hold the window have acknowledged. Everybody who joins starts at next and
- * owes nothing; everybody who leaves is no longer waited for, and what he had not acknowledged is written in the ledger:
- * owed = acknowledged + forgiven + in flight, at every moment.
- *
- * A member that does not move for slow_ms while others share the window with it is detached: it still hears everything and
- * is served while the window holds what it asks for, but the window does not wait for it. What it misses it reports
- * itself, as a gap. When it has caught up it holds the window again. (One that has the window for itself is never
- * detached: there is nobody to be protected from it, and its writer waits.)
+ * Who the members are and how far they are is member.c's.
  *
  * Nobody repeats by a timer here: a receiver asks for exactly what it lacks, and when it may not know (the tail was lost)
  * a SYNCH tells it how far the sender is. A SYNCH goes when something is unacknowledged and nothing was asked for
@@ -26,7 +19,7 @@ static void wake(struct pdi_node *node, const struct pdi_conduit *conduit)
 }
 
 /* The whole count of a base seen in the word. */
-static uint64_t base_of(const struct pdi_conduit *conduit)
+uint64_t pdi_conduit_base(const struct pdi_conduit *conduit)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     return conduit->window.next - (uint32_t)((uint32_t)conduit->window.next - span.base);
@@ -78,8 +71,6 @@ int pdi_reliable_reserve(struct pdi_node *node, struct pdi_conduit *conduit, uin
     return status == PYDDSI_OK ? pdi_window_reserve(&conduit->window, size, numbers, loan) : status;
 }
 
-static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
-
 uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
                              const struct pdi_loan *loan, uint32_t size, uint32_t piece,
                              const struct pdi_entry *model, pdi_time now)
@@ -104,7 +95,8 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
                       pdi_time_add(now, conduit->synch_wait));
     }
     if (conduit->detached != 0 && ((first ^ next) & ~(node->seq.half / 16 - 1)) != 0) {
-        end_lost(node, conduit, now); /* every sixteenth of half a circle is often enough */
+        pdi_member_end_lost(node, conduit,
+                            now); /* every sixteenth of half a circle is often enough */
     }
     for (uint64_t number = first; number != next; number++) {
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
@@ -128,148 +120,6 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         }
     }
     return first;
-}
-
-/* ---- members ---- */
-
-/* Moves the base to the least that anybody still needs. */
-static void release(struct pdi_node *node, struct pdi_conduit *conduit)
-{
-    uint64_t least = conduit->window.next;
-    if (conduit->peer != PDI_NONE) {
-        const struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
-        least = member->joined ? member->acked : least;
-    } else if (conduit->members != 0) {
-        for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-            const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-            if (member->joined && !member->detached && member->acked < least) {
-                least = member->acked;
-            }
-        }
-    }
-    if ((uint32_t)least != pdi_window_span(&conduit->window).base &&
-        pdi_window_ack(&conduit->window, (uint32_t)least) == PYDDSI_OK) {
-        conduit->synch_wait = node->config.synch_ms * PDI_TIME_MS;
-        node->kick = 1; /* a guard, or a shelf, may wait for this room */
-        for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
-            struct pdi_move *move = &node->moves[i];
-            if (move->used && move->on == conduit->number && move->number < least) {
-                move->used = 0;
-                node->moves_used--;
-            }
-        }
-    }
-    if (conduit->sent < least) {
-        conduit->sent = least;
-    }
-}
-
-void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                       pdi_time now)
-{
-    struct pdi_member *member = pdi_node_member(node, conduit, peer);
-    *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
-    conduit->members++;
-    uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
-    struct pdi_node_peer *who = &node->peers[peer];
-    who->synchs |= UINT64_C(1) << bit;
-    who->unsure |= UINT64_C(1) << bit;
-    who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
-    who->unsure_at = pdi_time_add(now, who->unsure_wait);
-    pdi_bitset_set(node->talk, peer);
-}
-
-/* What this member has not acknowledged will not be asked for any more. */
-static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct pdi_member *member,
-                    enum pyddsi_reason reason, pdi_time now)
-{
-    uint64_t base = base_of(conduit);
-    if (!member->detached) { /* what a detached one owes is off the books already */
-        node->stats.forgiven += conduit->window.next - member->acked;
-    }
-    for (uint64_t number = member->acked; number != conduit->window.next;
-         number++) { /* at most the window */
-        const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
-        if (number < base) {
-            /* the window is past it already (it was detached): what it was is forgotten */
-            pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - number, now);
-            number = base - 1;
-        } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
-                   entry->kind == PYDDSI_WDATA) {
-            pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
-                     (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);
-        }
-    }
-    member->acked = conduit->window.next;
-}
-
-void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                        enum pyddsi_reason reason, pdi_time now)
-{
-    struct pdi_member *member = pdi_node_member(node, conduit, peer);
-    if (!member->joined) {
-        return;
-    }
-    forgive(node, conduit, member, reason, now);
-    conduit->members -= !member->detached;
-    conduit->detached -= member->detached;
-    *member = (struct pdi_member){0};
-    release(node, conduit);
-}
-
-/* A member that was detached holds the window again once it has all there is. */
-static void reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now)
-{
-    if (member->detached && member->acked == conduit->window.next) {
-        member->detached = 0;
-        member->progress = now;
-        conduit->members++;
-        conduit->detached--;
-    }
-}
-
-static void detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
-{
-    if (conduit->peer != PDI_NONE || conduit->members < 2 || node->config.slow_ms == 0) {
-        return;
-    }
-    uint64_t base = base_of(conduit);
-    pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
-    bool others_wait = false;
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        others_wait = others_wait || (member->joined && !member->detached && member->acked > base);
-    }
-    for (uint32_t peer = 0; others_wait && conduit->members > 1 && peer < node->peers_used;
-         peer++) {
-        struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && !member->detached && member->acked == base &&
-            now - member->progress >= limit) {
-            member->detached = 1;
-            conduit->members--;
-            conduit->detached++;
-            pyddsi_event *event = pdi_event_push(node, PYDDSI_DETACHED, now);
-            pdi_event_peer(node, event, peer);
-            event->conduit = conduit->id;
-            event->first = member->acked;
-            event->last = conduit->window.next - 1;
-            node->stats.owed -= conduit->window.next - member->acked;
-        }
-    }
-    release(node, conduit);
-}
-
-/* A detached member that is a quarter of the circle behind could soon no longer tell old numbers from new ones: its session
- * ends, and it begins anew. What it lacks is written down. */
-static void end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
-{
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && member->detached &&
-            conduit->window.next - member->acked >= node->seq.half / 2) {
-            pdi_session_end(node, peer, 3, 3 + 1, now);
-        }
-    }
 }
 
 /* ---- ACKNACK ---- */
@@ -303,9 +153,9 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     }
     member->acked = number;
     member->progress = now;
-    reattach(conduit, member, now);
-    release(node, conduit);
-    if (conduit->timed != 0 && base_of(conduit) >= conduit->timed) {
+    pdi_member_reattach(conduit, member, now);
+    pdi_member_release(node, conduit);
+    if (conduit->timed != 0 && pdi_conduit_base(conduit) >= conduit->timed) {
         conduit->timed = 0;
     }
 }
@@ -314,7 +164,7 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
 static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                    uint64_t number, uint64_t mask, pdi_time now)
 {
-    uint64_t base = base_of(conduit);
+    uint64_t base = pdi_conduit_base(conduit);
     pdi_time rtt = node->peers[peer].rtt.smooth;
     uint32_t pause = (uint32_t)((rtt - rtt / 8) / PDI_TIME_US);
     uint32_t now_us = (uint32_t)(now / PDI_TIME_US);
@@ -354,7 +204,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
         return;
     }
     uint64_t next = conduit->window.next;
-    uint64_t base = base_of(conduit);
+    uint64_t base = pdi_conduit_base(conduit);
     node->peers[peer].unsure &= ~(UINT64_C(1) << message->conduit);
     uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
     const struct pdi_member *member = pdi_node_member(node, conduit, peer);
@@ -382,24 +232,6 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
 
 /* ---- timers ---- */
 
-/* Members of a group that have not moved for several SYNCHs may not have begun at all (an acknowledgement that was late by
- * a session looked as if they had): they are told where to begin. */
-static void remind(struct pdi_node *node, const struct pdi_conduit *conduit)
-{
-    uint64_t base = base_of(conduit);
-    if (conduit->peer != PDI_NONE ||
-        conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
-        return;
-    }
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && (member->detached ? member->acked != conduit->window.next : member->acked == base)) {
-            node->peers[peer].synchs |= UINT64_C(1) << conduit->number;
-            pdi_bitset_set(node->talk, peer);
-        }
-    }
-}
-
 /* The flush of what waits for company, and the SYNCH that asks. */
 void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
@@ -419,7 +251,7 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
     if (conduit->draft_size != 0 && conduit->draft_at > now && conduit->draft_at < due) {
         due = conduit->draft_at;
     }
-    detach_slow(node, conduit, now);
+    pdi_member_detach_slow(node, conduit, now);
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     if (span.next != span.base) {
         pdi_time ask = pdi_time_add(conduit->synch_point, conduit->synch_wait);
@@ -431,7 +263,7 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
             }
             wake(node, conduit);
             conduit->synch_point = now;
-            remind(node, conduit);
+            pdi_member_remind(node, conduit);
             pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
             pdi_time least = node->config.synch_ms * PDI_TIME_MS;
             conduit->synch_wait =
@@ -441,7 +273,8 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
         }
         due = ask < due ? ask : due;
     } else if (conduit->detached != 0) {
-        remind(node, conduit); /* the window is empty without them; they may not know what they lack */
+        pdi_member_remind(
+            node, conduit); /* the window is empty without them; they may not know what they lack */
         pdi_time again = pdi_time_add(now, PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS);
         due = again < due ? again : due;
     }

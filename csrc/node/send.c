@@ -209,35 +209,6 @@ static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t 
     return (size_t)(at - out);
 }
 
-/* The next fragment of a large sample of best effort. */
-static size_t big_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                        size_t room)
-{
-    struct pdi_entry *entry = &conduit->big;
-    uint8_t *header;
-    uint32_t whole = conduit->big_loan.size;
-    uint32_t done = whole - conduit->big_left;
-    if (done == 0) {
-        entry->first = conduit->best;
-    }
-    entry->size = conduit->big_left < conduit->big_piece ? conduit->big_left : conduit->big_piece;
-    if (pdi_pack_size(node, conduit, entry, conduit->best) > room) {
-        entry->size = 0;
-        conduit->big_left = 0; /* the driver's memory is smaller than it said */
-    }
-    const uint8_t *bytes = pdi_window_data(&node->scratch, &conduit->big_loan) + done;
-    uint8_t *end = entry->size != 0
-                       ? pdi_pack_entry(node, conduit, entry, bytes, conduit->best, out, &header)
-                       : out;
-    conduit->big_left -= entry->size;
-    conduit->best += entry->size != 0;
-    if (conduit->big_left == 0) {
-        pdi_window_abandon(&node->scratch, &conduit->big_loan);
-    }
-    node->stats.messages_out++;
-    return (size_t)(end - out);
-}
-
 static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
                              size_t room, pdi_time now)
 {
@@ -269,7 +240,7 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
         }
     }
     if (conduit->big_left != 0) {
-        return big_piece(node, conduit, out, room);
+        return pdi_best_piece(node, conduit, out, room);
     }
     if (conduit->draft_size != 0 && conduit->draft_at <= now) {
         size_t size = conduit->draft_size;

@@ -1,6 +1,7 @@
 /* state.h - everything a node remembers, grouped by who may touch it.
  *
- * Only the files of this room include it. One struct per noun:
+ * Only the files of this room include it. It is long because it holds every struct of the room and what its files offer
+ * each other: one place to see who shares what. One struct per noun:
  *
  *     node ─┬─ out[]          conduits we send on: the multicast ones, then one unicast conduit per peer slot
  *           ├─ peers[]        one slot per peer: its word, where it is, what it can do
@@ -498,6 +499,16 @@ void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsi
                      pdi_time now);
 bool pdi_session_established(const struct pdi_node *node, uint32_t peer);
 
+void pdi_session_say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t peer);
+uint32_t pdi_session_find_id(const struct pdi_node *node, const uint8_t *id, size_t size);
+void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endpoint *endpoint);
+void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore);
+bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now);
+uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore);
+void pdi_session_forget(struct pdi_node *node, uint32_t peer);
+bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now);
+bool pdi_session_replace(struct pdi_node *node, uint32_t peer, pdi_time now);
+
 /* hello.c: the messages of sessions, to and from bytes */
 int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room,
                     size_t *size);
@@ -536,7 +547,26 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
 void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
                       enum pyddsi_reason reason, pdi_time now);
 
+/* turn.c */
+void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
+                       const pyddsi_message *message, pdi_time now);
+void pdi_turn_best(struct pdi_node *node, struct pdi_arrival *arrival,
+                   const pyddsi_message *message, pdi_time now);
+void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                    const pyddsi_message *message, pdi_time now);
+void pdi_turn_migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                      const pyddsi_message *message, pdi_time now);
+void pdi_turn_watch(struct pdi_node *node, uint32_t peer, uint32_t conduit);
+
+/* member.c */
+void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
+void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
+void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
+void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
+void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit);
+
 /* reliable.c: windows, acknowledgements, repetition */
+uint64_t pdi_conduit_base(const struct pdi_conduit *conduit);
 void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                           pdi_time now);
 void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
@@ -559,12 +589,36 @@ void pdi_plan_learn(struct pdi_node *node, pdi_time now);
 bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher,
                      pyddsi_bytes payload, uint64_t *wanting);
 
+/* The destinations of one sample. */
+struct pdi_way {
+    struct pdi_conduit *group; /* or null */
+    const uint64_t *singles;   /* bits of peers, */
+    uint32_t count;            /* and how many there are */
+    uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
+};
+
+/* guard.c */
+bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route);
+
+/* best.c */
+void pdi_best_put(struct pdi_node *node, const struct pdi_way *way, const struct pdi_entry *model,
+                  pyddsi_bytes payload, uint32_t piece, pdi_time now);
+size_t pdi_best_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                      size_t room);
+
+/* ring.c */
+#define PDI_SERIES_BIT UINT32_C(0x80000000) /* in pyddsi_received.held: a series, not a slot */
+uint32_t pdi_ring_used(const struct pdi_subscriber *reader);
+void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *record, pdi_time now);
+void pdi_ring_release(struct pdi_node *node, uint32_t held);
+
 /* publish.c */
-void pdi_publish_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
-                         uint32_t samples);
-bool pdi_publish_kept(struct pdi_node *node, const struct pdi_subscriber *reader);
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now);
+uint32_t pdi_publish_pieces(size_t size, uint32_t piece);
+uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from);
+struct pdi_way pdi_way_usual(struct pdi_node *node, struct pdi_publisher *publisher);
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
                            size_t size);
 int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples,

@@ -190,6 +190,18 @@ uint32_t pdi_audit_matched(const struct pdi_audit *audit, uint32_t author)
     return matched;
 }
 
+uint32_t pdi_audit_still(const struct pdi_audit *audit, uint32_t author, uint32_t matched,
+                         uint64_t stamp)
+{
+    const struct pdi_session *sessions = audit->sessions[audit->authors[author].node];
+    matched &= pdi_audit_matched(audit, author);
+    for (int node = 0; node < PDI_AUDIT_NODES_MAX; node++) {
+        if (sessions[node].broken > stamp)
+            matched &= ~(UINT32_C(1) << node);
+    }
+    return matched;
+}
+
 void pdi_audit_put(struct pdi_audit *audit, uint32_t author, uint8_t colour, uint32_t matched,
                    uint64_t stamp)
 {

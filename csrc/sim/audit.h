@@ -161,8 +161,11 @@ void pdi_audit_fill(const struct pdi_audit *audit, uint32_t author, uint32_t ahe
 /* It was accepted. `matched` and `stamp` are those of the moment when it began: audit->stamp, pdi_audit_matched. */
 void pdi_audit_put(struct pdi_audit *audit, uint32_t author, uint8_t colour, uint32_t matched,
                    uint64_t stamp);
-/* The nodes that are to have what this author puts now. */
+/* The nodes that are to have what this author puts now; and of those that were to have what it began at `stamp`, the ones
+ * with which it has been matched ever since. */
 uint32_t pdi_audit_matched(const struct pdi_audit *audit, uint32_t author);
+uint32_t pdi_audit_still(const struct pdi_audit *audit, uint32_t author, uint32_t matched,
+                         uint64_t stamp);
 
 void pdi_audit_take(struct pdi_audit *audit, uint32_t audience, const pyddsi_received *sample);
 

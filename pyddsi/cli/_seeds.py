@@ -44,7 +44,7 @@ class _Worker:
         """End it, wherever it is."""
         self.reports.close()
         if self.process.is_alive():
-            self.process.terminate()
+            pass
         self.process.join()
 
     def death(self) -> Death | None:
@@ -60,7 +60,7 @@ class _Worker:
     @property
     def rest(self) -> Sequence[Task]:
         """What is left when the current task is left out."""
-        return self.tasks[self._at.value :]
+        return self.tasks[self._at.value + 1 :]
 
 
 def _work(tasks: Sequence[Task], at: Any, reports: Connection) -> None:

@@ -19,7 +19,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from golden import CAPTURES, PORT
+from tests.py.golden import CAPTURES, PORT
+from tests.py.oracle import plain
 
 from pyddsi import names, wire
 from pyddsi.capture import Endpoint, open_capture
@@ -29,7 +30,7 @@ from pyddsi.testing import Node, NodeOptions, Sim, Subscriber
 SECOND = 1_000_000_000
 
 # The nodes as the zhe peers were configured (captures/INDEX.md). What zhe may have outstanding must fit the order.
-P2P = NodeOptions(features=set(), multicasts=2, conduits_in=3, order_max=2048)
+P2P = NodeOptions(features=set(), multicasts=2, conduits_in=3, order_max=2048, slots_max=4096)
 SMALL = NodeOptions(features=set(), multicasts=1, conduits_in=2, seq_bits=7, rid_bits=8)
 LARGE_CLIENT = NodeOptions(
     features=set(), role="client", multicasts=0, conduits_in=3, seq_bits=11, order_max=256
@@ -41,9 +42,59 @@ OPTIONS: dict[str, NodeOptions] = {
     "client_large_udp": LARGE_CLIENT,
     "client_nbiot_udp": NBIOT,
     "mindeps_pubsub": {**P2P, "rid_bits": 16},
+    "mixed_seqlen": {**P2P, "seq_bits": 7},
     "small_pubsub": SMALL,
     "v_seq28": {**P2P, "seq_bits": 28},
     "v_seq7": {**P2P, "seq_bits": 7},
+}
+
+# How many samples come out of the node in the place of each side, all its subscriptions together. It is also what the
+# model below says; the numbers stand here so that a model gone blind is noticed.
+SAMPLES: dict[str, dict[str, int]] = {
+    "client_large_tcp": {"10.77.0.1": 10},
+    "client_large_udp": {"10.77.0.1": 20},
+    "client_nbiot_udp": {"10.77.0.1": 20},
+    "lo_pubsub": {"127.0.0.1": 60},
+    "mindeps_pubsub": {"10.77.0.1": 0, "10.77.0.2": 6},
+    "mixed_seqlen": {"10.77.0.2": 0},
+    "p2p_conflict": {"10.77.0.1": 0, "10.77.0.2": 0},
+    "p2p_conflict_hist": {"10.77.0.1": 0, "10.77.0.2": 0},
+    "p2p_drop_option": {"10.77.0.1": 1, "10.77.0.2": 14402},
+    "p2p_fresh_decl": {"10.77.0.1": 0, "10.77.0.2": 10, "10.77.0.3": 0},
+    "p2p_large_samples": {"10.77.0.1": 0, "10.77.0.2": 93},
+    "p2p_loss5": {"10.77.0.1": 0, "10.77.0.2": 1200},
+    "p2p_pubsub": {"10.77.0.1": 0, "10.77.0.2": 13},
+    "p2p_roundtrip": {"10.77.0.1": 2028, "10.77.0.2": 2028},
+    "p2p_three_peers": {"10.77.0.1": 1642, "10.77.0.2": 1689, "10.77.0.3": 1711},
+    "p2p_throughput": {"10.77.0.1": 1, "10.77.0.2": 19778},
+    "p2p_unreliable": {"10.77.0.1": 0, "10.77.0.2": 300},
+    "p2p_uri": {"10.77.0.1": 0, "10.77.0.2": 20},
+    "p2p_wildcard_pub": {"10.77.0.1": 0, "10.77.0.2": 10},
+    "p2p_windowfull": {"10.77.0.1": 0, "10.77.0.2": 200},
+    "result_conflict": {"10.77.0.1": 0, "10.77.0.2": 0},
+    "result_invalid_rid": {"10.77.0.1": 0, "10.77.0.2": 0},
+    "small_pubsub": {"10.77.0.1": 0, "10.77.0.2": 0},
+    "tcp_live_fixed": {"10.77.0.1": 0, "10.77.0.2": 325},
+    "tcp_pubsub": {"10.77.0.1": 0, "10.77.0.2": 9},
+    "tcp_throughput": {"10.77.0.1": 1, "10.77.0.2": 14613},
+    "three_multicast_loss": {"10.77.0.1": 0, "10.77.0.2": 600, "10.77.0.3": 600},
+    "v_lat0": {"10.77.0.1": 0, "10.77.0.2": 200},
+    "v_scout3": {"10.77.0.1": 0, "10.77.0.2": 30},
+    "v_seq28": {"10.77.0.1": 0, "10.77.0.2": 300},
+    "v_seq7": {"10.77.0.1": 0, "10.77.0.2": 300},
+}
+
+# Sides that no node is put in the place of, and why.
+STANDIN = "the broker is a stand-in, which takes what comes before the first SYNCH; no node does"
+LEFT_OUT = {
+    ("client_large_tcp", "10.77.0.2"): STANDIN,
+    ("client_large_udp", "10.77.0.2"): STANDIN,
+    ("client_nbiot_udp", "10.77.0.2"): STANDIN,
+    ("mixed_seqlen", "10.77.0.1"): "it never says its id, since the other's OPEN gets no answer",
+    (
+        "lo_pubsub",
+        "the other",
+    ): "both sides have one address, and the subscriber is the one replaced",
 }
 
 
@@ -238,7 +289,8 @@ class Replay:
         self.packets = passing(name)
         self.options = OPTIONS.get(name, P2P)
         self.ids = ids(self.packets)
-        self.side = next(end for end in self.ids if str(end.address) == side)
+        # of two with one address it is the one that opens, which subscribes
+        self.side = next(end for end in self.ids if end.address == side)
         self.model = Model(
             self.packets,
             self.side,
@@ -255,7 +307,7 @@ class Replay:
         """Play it; `losing`: a packet whose data comes again later in the capture does not come the first time."""
         lost = self.repeated() if losing else set()
         with Sim(1, defaults=self.options) as sim:
-            node = sim.node("ours", id=self.ids[self.side])
+            node = sim.node("ours", id=self.ids[self.side], multicast_to=self.groups())
             self.declare(node)
             for i, packet in enumerate(self.packets):
                 wait = packet.at_ns - self.packets[0].at_ns + SECOND - sim.now_ns
@@ -281,6 +333,18 @@ class Replay:
             self.readers[rid] = node.subscriber(rid, depth=4096)
             self.taken[rid] = []
 
+    def groups(self) -> list[tuple[str, int]]:
+        """Where the original's conduits went, as it tells in its HELLO or OPEN."""
+        for packet, message in messages(self.packets):
+            if packet.source == self.side and isinstance(message, (wire.Hello, wire.Open)):
+                found = [
+                    l.removeprefix("udp/").split(":")
+                    for l in map(str, message.locators or ())
+                    if l.startswith("udp/")
+                ]
+                return [(address, int(port)) for address, port in (found * 2)[:2]]
+        return []
+
     def read(self) -> None:
         """Take what has come."""
         for rid, reader in self.readers.items():
@@ -291,11 +355,11 @@ class Replay:
 
     def repeated(self) -> set[int]:
         """The packets of nothing but reliable data that comes again later."""
-        later: set[tuple[Endpoint, int, int]] = set()
+        later: set[tuple[Endpoint, int, int, bytes]] = set()  # numbers wrap, so with the payload
         found = set()
         for i, packet in reversed(list(enumerate(self.packets))):
             data = {
-                (packet.source, message.conduit, message.sn)
+                (packet.source, message.conduit, message.sn, bytes(message.payload))
                 for message in packet.messages
                 if isinstance(message, wire.SData) and message.reliable
             }
@@ -303,3 +367,119 @@ class Replay:
                 found.add(i)
             later |= data
         return found
+
+    def acknowledged(self) -> dict[tuple[Endpoint, int], int]:
+        """The last number that the node acknowledged on each conduit, in whole counts."""
+        found: dict[tuple[Endpoint, int], int] = {}
+        for end, message in self.said:
+            if isinstance(message, wire.AckNack):
+                heard = self.model.incoming[end, message.conduit]
+                found[end, message.conduit] = heard.near(message.sn, heard.expected or 0)
+        return found
+
+    def first(self, kind: type[wire.Message], *, original: bool) -> wire.Message | None:
+        """The first message of this kind that the original, or the node, said."""
+        if original:
+            said = (m for packet, m in messages(self.packets) if packet.source == self.side)
+        else:
+            said = (m for _, m in self.said)
+        return next((message for message in said if isinstance(message, kind)), None)
+
+
+@cache
+def replayed(name: str, side: str) -> Replay:
+    """A replay that is run once, for all who look at it."""
+    replay = Replay(name, side)
+    replay.run()
+    return replay
+
+
+SIDES = [(name, side) for name, sides in SAMPLES.items() for side in sides]
+
+
+def test_every_capture_has_its_replay() -> None:
+    """A capture, or a side of one, is neither replayed nor is it said why not."""
+    assert {path.stem for path in CAPTURES.glob("*.pcap")} == set(SAMPLES)
+    for name, sides in SAMPLES.items():
+        speakers = {str(end.address) for end in ids(passing(name))}
+        silent = {side for left, side in LEFT_OUT if left == name}
+        assert speakers <= set(sides) | silent, name
+        assert not set(sides) & silent, name
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_deliveries(name: str, side: str) -> None:
+    """A sample that the original had does not come out of the node, comes twice, or in another order."""
+    replay = replayed(name, side)
+    assert replay.taken == replay.model.taken
+    assert sum(map(len, replay.taken.values())) == SAMPLES[name][side]
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_nothing_is_lost(name: str, side: str) -> None:
+    """The node drops what it should keep: a message for want of room, or a session for a byte it does not like."""
+    drops = replayed(name, side).drops
+    usual = {("order", "not_synched"), ("order", "repeat"), ("ring", "no_subscriber")}
+    if name == "p2p_conflict_hist":  # two definitions of one resource: the sessions end
+        usual.add(("input", "expired_peer"))
+    assert set(drops) <= usual
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_acknowledgements(name: str, side: str) -> None:
+    """The node acknowledges less than the original did, so that the sender would wait, or more than there was."""
+    replay = replayed(name, side)
+    ours = replay.acknowledged()
+    for place, heard in replay.model.incoming.items():
+        if heard.acknowledged is None:
+            continue
+        assert place in ours, place
+        assert heard.acknowledged <= ours[place], place
+        assert heard.expected is not None
+        assert ours[place] <= heard.expected, place
+
+
+def fields(message: wire.Message) -> dict[str, object]:
+    """What a message says. A group that several conduits share may be named for each; streams have none."""
+    found = plain(message)
+    if found.get("locators"):
+        groups = (locator for locator in found["locators"] if locator.startswith("udp/"))
+        found["locators"] = sorted(set(groups))
+    return {key: value for key, value in found.items() if key not in {"at", "size"}}
+
+
+@pytest.mark.parametrize("kind", [wire.Scout, wire.Hello, wire.Open, wire.Accept])
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_session_messages(name: str, side: str, kind: type[wire.Message]) -> None:
+    """A message that makes a session differs from the one zhe sent in its place, in any field."""
+    replay = replayed(name, side)
+    original = replay.first(kind, original=True)
+    ours = replay.first(kind, original=False)
+    if original is None:
+        return
+    assert ours is not None
+    assert fields(ours) == fields(original)
+
+
+LOSING = [
+    (name, side)
+    for name, side in SIDES
+    if SAMPLES[name][side] != 0 and len(Replay(name, side).repeated()) > 1
+]
+
+
+def test_losing_has_its_captures() -> None:
+    """The captures made with losses are not among those that are replayed with them."""
+    names_of = {name for name, _ in LOSING}
+    assert names_of >= {"p2p_loss5", "three_multicast_loss", "v_seq7", "v_seq28", "p2p_throughput"}
+
+
+@pytest.mark.parametrize(("name", "side"), LOSING)
+def test_deliveries_with_losses(name: str, side: str) -> None:
+    """The node cannot do with the repetition alone: out of order, late, or packed in another way."""
+    replay = Replay(name, side)
+    replay.run(losing=True)
+    assert replay.taken == replay.model.taken
+    plain = replayed(name, side)
+    assert replay.drops["order", "repeat"] <= plain.drops["order", "repeat"]
+    assert replay.acknowledged() == plain.acknowledged()

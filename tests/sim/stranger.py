@@ -88,7 +88,7 @@ class Stranger:
                 version,
                 self.id,
                 lease,
-                [locator.encode() for locator in locators],
+                locators,
                 properties=[AUTHENTICATION] if properties is None else properties,
             )
         )

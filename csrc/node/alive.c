@@ -1,0 +1,105 @@
+/* alive.c - the timers of sessions: asking again, giving up, signs of life.
+ *
+ * Whatever goes to all serves as a sign of life (SCOUT, data on a conduit where everybody is a member); a KEEPALIVE goes
+ * only when there was nothing of the kind for a quarter of our lease. A lease that has run out ends the session; so does
+ * nothing else here.
+ */
+#include "node/state.h"
+
+static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (who->ping_next > now) {
+        return;
+    }
+    who->ping = (uint16_t)(who->ping_at / PDI_TIME_US + now / PDI_TIME_US) | 1U;
+    who->ping_at = now;
+    who->ping_next = pdi_time_add(now, PDI_PING_MS * PDI_TIME_MS);
+    node->stats.pings_out++;
+    pdi_hello_reply(
+        node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
+}
+
+void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    struct pdi_peer_view view = pdi_peer_look(&who->word);
+    pdi_time due = PDI_TIME_NEVER;
+    if (view.state >= PDI_PEER_OPENING && view.state <= PDI_PEER_OPENING_LAST) {
+        if (who->open_at > now) {
+            due = who->open_at;
+        } else if (pdi_peer_retry(&who->word, node->config.opens_max) == PYDDSI_OK) {
+            pdi_session_say(node, PDI_REPLY_OPEN, peer);
+            due = who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
+        } else if (pdi_peer_give_up(&who->word) == PYDDSI_OK) {
+            node->opening--;
+            pdi_session_forget(node, peer);
+        }
+    } else if (view.state == PDI_PEER_ESTABLISHED) {
+        if (view.deadline_ms != 0 && pdi_peer_expire(&who->word, pdi_node_ms(now)) == PYDDSI_OK) {
+            who->reason = PYDDSI_END_LEASE;
+            who->farewell = 0 + 1;
+            pdi_bitset_set(node->ended, peer);
+            (void)pdi_session_reap(node, peer, now);
+            return;
+        }
+        ping(node, peer, now);
+        due = who->ping_next;
+        if (who->unsure != 0 && who->unsure_at <= now) {
+            pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
+            who->synchs |= who->unsure;
+            pdi_bitset_set(node->talk, peer);
+            who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;
+            who->unsure_at = pdi_time_add(now, who->unsure_wait);
+        }
+        due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
+        if (who->probes != 0 && who->open_at <= now) {
+            who->probes--;
+            who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
+            pdi_session_say(node, PDI_REPLY_OPEN, peer);
+        }
+        due = who->probes != 0 && who->open_at < due ? who->open_at : due;
+        if (view.deadline_ms != 0) {
+            uint32_t left = view.deadline_ms - pdi_node_ms(now);
+            pdi_time lease =
+                pdi_time_add(now - now % PDI_TIME_MS, ((uint64_t)left + 1) * PDI_TIME_MS);
+            due = lease < due ? lease : due;
+        }
+    }
+    pdi_timer_set(node, pdi_timer_peer(peer), due);
+}
+
+void pdi_session_scout(struct pdi_node *node, pdi_time now)
+{
+    bool looking = node->config.role != PYDDSI_CLIENT || node->established == 0;
+    if (looking && node->config.scout_to.kind != 0 && !node->closing) {
+        pdi_hello_reply(node,
+                        &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.scout_to});
+        node->stats.scouts_out++;
+        node->told_all = now;
+    }
+    pdi_timer_set(node, PDI_TIMER_SCOUT, pdi_time_add(now, node->config.scout_ms * PDI_TIME_MS));
+}
+
+void pdi_session_keepalive(struct pdi_node *node, pdi_time now)
+{
+    pdi_time every = node->config.lease_ms * PDI_TIME_MS / 4;
+    pdi_time due = PDI_TIME_NEVER;
+    if (every != 0 && node->established != 0 && !node->closing) {
+        if (now - node->told_all >= every) {
+            struct pdi_reply reply = {.kind = PDI_REPLY_KEEPALIVE, .to = node->config.scout_to};
+            node->told_all = now;
+            node->stats.keepalives_out++;
+            if (reply.to.kind != 0) {
+                pdi_hello_reply(node, &reply);
+            }
+            for (uint32_t peer = 0; reply.to.kind == 0 && peer < node->peers_used; peer++) {
+                if (pdi_session_established(node, peer)) {
+                    pdi_session_say(node, PDI_REPLY_KEEPALIVE, peer);
+                }
+            }
+        }
+        due = node->told_all + every;
+    }
+    pdi_timer_set(node, PDI_TIMER_KEEPALIVE, due);
+}

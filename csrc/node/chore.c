@@ -1,0 +1,211 @@
+/* chore.c - what housekeeping does about what the receive side heard of sessions.
+ *
+ * The same id again. A node that restarts opens with a higher incarnation, or at least another session number: then the
+ * old session is ended first, and the application hears of both. The same session from another address is a move.
+ * A peer that lost the session while we did not (it heard nothing from us for a lease) answers our SCOUT with a HELLO;
+ * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew.
+ */
+#include "node/state.h"
+
+static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t limit = node->config.peers_max / 2 + 1;
+    uint32_t peer = node->opening < limit ? pdi_session_claim(node, chore) : PDI_NONE;
+    if (peer == PDI_NONE || pdi_peer_open(&node->peers[peer].word) != PYDDSI_OK) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        return;
+    }
+    node->opening++;
+    node->peers[peer].groups = chore->groups;
+    node->peers[peer].open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
+    pdi_timer_set(node, pdi_timer_peer(peer), node->peers[peer].open_at);
+    pdi_session_say(node, PDI_REPLY_OPEN, peer);
+}
+
+static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, &chore->from);
+    if (node->config.role == PYDDSI_CLIENT && node->established + node->opening != 0 &&
+        peer == PDI_NONE) {
+        return; /* one broker is enough */
+    }
+    if (peer == PDI_NONE) {
+        start_opening(node, chore, now);
+        return;
+    }
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (pdi_peer_look(&who->word).state != PDI_PEER_ESTABLISHED) {
+        return;
+    }
+    if (who->session != 0) {
+        who->probes =
+            (uint8_t)(node->config.opens_max < UINT8_MAX ? node->config.opens_max : UINT8_MAX);
+        who->open_at = now; /* its ACCEPT will tell whether it is still the same session */
+        pdi_session_timer(node, peer, now);
+    } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms &&
+               pdi_session_replace(node, peer, now)) {
+        start_opening(node, chore, now); /* zhe says HELLO only to those it does not know */
+    }
+}
+
+enum age { OLDER, SAME, NEWER };
+
+/* How the session that an OPEN or ACCEPT speaks of compares with the one we know. A node's session numbers grow, so what
+ * was late on its way cannot end a newer session. From zhe, who has no numbers, everything is the same session. */
+static enum age age_of(const struct pdi_chore *chore, const struct pdi_node_peer *who)
+{
+    if (chore->session == who->session && chore->incarnation == who->incarnation) {
+        return SAME;
+    }
+    if (chore->incarnation == 0 || who->session == 0 || chore->session == 0) {
+        return NEWER; /* nothing says which; the one that speaks now is there */
+    }
+    return chore->session > who->session ? NEWER : OLDER;
+}
+
+/* The peer with this id is known at another address, in the very same session: it goes on here. */
+static void move(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore, pdi_time now)
+{
+    pdi_session_move_to(node, peer, &chore->from);
+    struct pdi_node_peer *who = &node->peers[peer];
+    (void)pdi_peer_renew(&who->word, pdi_peer_deadline(pdi_node_ms(now), who->lease_ms));
+    pyddsi_event *event = pdi_event_push(node, PYDDSI_RECONNECTED, now);
+    pdi_event_peer(node, event, peer);
+}
+
+static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t reason)
+{
+    pdi_hello_reply(
+        node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
+}
+
+static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, &chore->from);
+    if (chore->refuse != 0) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNSUPPORTED, 0, 0, 1, now);
+        refuse(node, chore, (uint8_t)(chore->refuse - 1));
+        return;
+    }
+    if (peer != PDI_NONE && pdi_session_established(node, peer)) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        bool same_id =
+            who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0;
+        enum age age = same_id ? age_of(chore, who) : NEWER;
+        if (age == SAME) {
+            pdi_session_say(node, PDI_REPLY_ACCEPT, peer);
+        }
+        if (age != NEWER || !pdi_session_replace(node, peer, now)) {
+            return;
+        }
+        peer = PDI_NONE;
+    }
+    uint32_t elsewhere = pdi_session_find_id(node, chore->id, chore->id_size);
+    if (elsewhere != PDI_NONE) {
+        enum age age = age_of(chore, &node->peers[elsewhere]);
+        if (age == SAME && chore->session != 0 && peer == PDI_NONE) {
+            move(node, elsewhere, chore, now);
+            pdi_session_say(node, PDI_REPLY_ACCEPT, elsewhere);
+            return;
+        }
+        if (age == OLDER || !pdi_session_replace(node, elsewhere, now)) {
+            return; /* zhe from a new address has restarted, as far as anyone can tell */
+        }
+    }
+    peer = peer == PDI_NONE ? pdi_session_claim(node, chore) : peer;
+    if (peer == PDI_NONE) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        refuse(node, chore, 3);
+        return;
+    }
+    pdi_session_adopt(node, peer, chore);
+    if (!pdi_session_establish(node, peer, now)) {
+        pdi_session_forget(node, peer);
+        refuse(node, chore, 3);
+        return;
+    }
+    pdi_session_say(node, PDI_REPLY_ACCEPT, peer);
+}
+
+static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, &chore->from);
+    if (peer == PDI_NONE) {
+        return;
+    }
+    struct pdi_node_peer *who = &node->peers[peer];
+    uint8_t state = pdi_peer_look(&who->word).state;
+    who->probes = 0;
+    if (state == PDI_PEER_ESTABLISHED && chore->session != 0 && age_of(chore, who) == NEWER) {
+        struct pdi_chore again = *chore;
+        again.groups = who->groups;
+        if (pdi_session_replace(node, peer, now)) {
+            start_opening(node, &again, now);
+        }
+        return;
+    }
+    if (state < PDI_PEER_OPENING || state > PDI_PEER_OPENING_LAST) {
+        return;
+    }
+    uint32_t other = pdi_session_find_id(node, chore->id, chore->id_size);
+    if (other != PDI_NONE && other != peer &&
+        (age_of(chore, &node->peers[other]) == OLDER || !pdi_session_replace(node, other, now))) {
+        return; /* the same peer, where it was before, or is now */
+    }
+    pdi_session_adopt(node, peer, chore);
+    if (!pdi_session_establish(node, peer, now)) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        refuse(node, chore, 3);
+        (void)pdi_peer_give_up(&who->word);
+        pdi_session_forget(node, peer);
+    }
+}
+
+/* A KEEPALIVE from nobody we know. If it is one we know, it has moved. If not, it may believe in a session that we have
+ * lost, as after our restart: a CLOSE tells it, and means nothing to one who only keeps alive what it has with others. */
+static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t known = pdi_session_find_id(node, chore->id, chore->id_size);
+    if (pdi_session_find(node, &chore->from) != PDI_NONE) {
+        return; /* known meanwhile, or about to be */
+    }
+    if (known != PDI_NONE && node->peers[known].session == 0) {
+        move(node, known, chore, now);
+        return;
+    }
+    if (known != PDI_NONE) {
+        /* Anybody can say an id. Who has the session answers a HELLO by an OPEN with its number. */
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_HELLO, .to = chore->from});
+        return;
+    }
+    pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
+    refuse(node, chore, 0);
+}
+
+void pdi_session_tick(struct pdi_node *node, pdi_time now)
+{
+    for (uint32_t peer = pdi_bitset_find(node->ended, node->peers_used, 0); peer < node->peers_used;
+         peer = pdi_bitset_find(node->ended, node->peers_used, peer + 1)) {
+        (void)pdi_session_reap(node, peer, now);
+    }
+    while (node->chore_tail !=
+           node->chore_head) { /* at most PDI_CHORES_MAX; they make no new ones */
+        const struct pdi_chore *chore = &node->chores[node->chore_tail++ % PDI_CHORES_MAX];
+        if (node->closing) {
+            continue;
+        }
+        switch (chore->kind) {
+        case PDI_CHORE_HELLO:
+            hello(node, chore, now);
+            break;
+        case PDI_CHORE_OPEN:
+            open_chore(node, chore, now);
+            break;
+        case PDI_CHORE_ACCEPT:
+            accept_chore(node, chore, now);
+            break;
+        default:
+            stranger(node, chore, now);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+/* guard.c - a handler runs only if it can write.
+ *
+ * A subscriber may name publishers and sizes: it gets a sample only while each of these has room for so much, so what it
+ * writes in answer never waits. The guards of all readers of a sample count together, and with those of the samples
+ * that lie in rings and have not been taken; what they come to is added up per window, and asked there once.
+ */
+#include "node/state.h"
+
+static void promise(struct pdi_conduit *conduit, uint64_t bytes, uint32_t numbers, uint32_t samples)
+{
+    conduit->promised = samples == 0 ? 0 : conduit->promised + bytes * samples;
+    conduit->promised_numbers = samples == 0 ? 0 : conduit->promised_numbers + numbers * samples;
+}
+
+/* Adds what the handler of this reader may write for so many samples to the conduits concerned; 0 samples: nothing is
+ * promised there any more. */
+static void add_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
+                        uint32_t samples)
+{
+    for (uint32_t i = 0; i < reader->guards; i++) {
+        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
+        uint32_t bytes = reader->guard_bytes[i];
+        if (publisher == NULL || !publisher->reliable || bytes > PDI_WINDOW_BYTES_MAX) {
+            continue;
+        }
+        (void)pdi_plan(node, publisher, node->now);
+        uint32_t numbers = pdi_publish_pieces(bytes, pdi_publish_piece(node, publisher, bytes));
+        struct pdi_way way = pdi_way_usual(node, publisher);
+        if (way.group != NULL) {
+            promise(way.group, bytes, numbers, samples);
+        }
+        for (uint32_t peer = pdi_way_next(node, &way, 0); peer < node->peers_used;
+             peer = pdi_way_next(node, &way, peer + 1)) {
+            promise(pdi_node_unicast(node, peer), bytes, numbers, samples);
+        }
+    }
+}
+
+/* Whether a window has room for all that is promised there. More than it ever holds is not waited for. */
+static bool holds(struct pdi_node *node, struct pdi_conduit *conduit)
+{
+    return conduit->promised > conduit->window.size ||
+           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
+                             conduit->promised_numbers) != PYDDSI_AGAIN;
+}
+
+static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader)
+{
+    bool all = true;
+    for (uint32_t i = 0; all && i < reader->guards; i++) {
+        struct pdi_publisher *publisher = pdi_publisher_get(node, reader->guard_publisher[i]);
+        if (publisher == NULL || !publisher->reliable) {
+            continue;
+        }
+        all = pdi_plan(node, publisher, node->now) == PYDDSI_OK;
+        struct pdi_way way = pdi_way_usual(node, publisher);
+        all = all && (way.group == NULL || holds(node, way.group));
+        for (uint32_t peer = pdi_way_next(node, &way, 0); all && peer < node->peers_used;
+             peer = pdi_way_next(node, &way, peer + 1)) {
+            all = holds(node, pdi_node_unicast(node, peer));
+        }
+    }
+    return all;
+}
+
+static bool in_route(const struct pdi_route *route, uint32_t reader)
+{
+    for (uint32_t i = 0; i < route->count; i++) {
+        if (route->reader[i] == reader) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The guards of all readers of a sample together. Each handler may write what its guard says for this sample, and for those
+ * that it has not taken yet; there must be room for all of that. */
+bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+        const struct pdi_subscriber *reader = &node->readers[i];
+        uint32_t samples =
+            reader->used && reader->guards != 0 ? pdi_ring_used(reader) + in_route(route, i) : 0;
+        if (samples != 0) {
+            add_promise(node, reader, samples);
+        }
+    }
+    for (uint32_t i = 0; all && i < route->count; i++) {
+        all = kept(node, &node->readers[route->reader[i]]);
+    }
+    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+        if (node->readers[i].used) {
+            add_promise(node, &node->readers[i], 0);
+        }
+    }
+    return all;
+}

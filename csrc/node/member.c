@@ -1,0 +1,171 @@
+/* member.c - those for whom a window is kept.
+ *
+ * The base is the least of what the members that hold the window have acknowledged. Everybody who joins starts at next and
+ * owes nothing; everybody who leaves is no longer waited for, and what he had not acknowledged is written in the ledger:
+ * owed = acknowledged + forgiven + in flight, at every moment.
+ *
+ * A member that does not move for slow_ms while others share the window with it is detached: it still hears everything and
+ * is served while the window holds what it asks for, but the window does not wait for it. What it misses it reports
+ * itself, as a gap. When it has caught up it holds the window again. (One that has the window for itself is never
+ * detached: there is nobody to be protected from it, and its writer waits.)
+ */
+#include "node/state.h"
+
+/* Moves the base to the least that anybody still needs. */
+void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit)
+{
+    uint64_t least = conduit->window.next;
+    if (conduit->peer != PDI_NONE) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
+        least = member->joined ? member->acked : least;
+    } else if (conduit->members != 0) {
+        for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+            const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+            if (member->joined && !member->detached && member->acked < least) {
+                least = member->acked;
+            }
+        }
+    }
+    if ((uint32_t)least != pdi_window_span(&conduit->window).base &&
+        pdi_window_ack(&conduit->window, (uint32_t)least) == PYDDSI_OK) {
+        conduit->synch_wait = node->config.synch_ms * PDI_TIME_MS;
+        node->kick = 1; /* a guard, or a shelf, may wait for this room */
+        for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
+            struct pdi_move *move = &node->moves[i];
+            if (move->used && move->on == conduit->number && move->number < least) {
+                move->used = 0;
+                node->moves_used--;
+            }
+        }
+    }
+    if (conduit->sent < least) {
+        conduit->sent = least;
+    }
+}
+
+void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       pdi_time now)
+{
+    struct pdi_member *member = pdi_node_member(node, conduit, peer);
+    *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
+    conduit->members++;
+    uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
+    struct pdi_node_peer *who = &node->peers[peer];
+    who->synchs |= UINT64_C(1) << bit;
+    who->unsure |= UINT64_C(1) << bit;
+    who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
+    who->unsure_at = pdi_time_add(now, who->unsure_wait);
+    pdi_bitset_set(node->talk, peer);
+}
+
+/* What this member has not acknowledged will not be asked for any more. */
+static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct pdi_member *member,
+                    enum pyddsi_reason reason, pdi_time now)
+{
+    uint64_t base = pdi_conduit_base(conduit);
+    if (!member->detached) { /* what a detached one owes is off the books already */
+        node->stats.forgiven += conduit->window.next - member->acked;
+    }
+    for (uint64_t number = member->acked; number != conduit->window.next;
+         number++) { /* at most the window */
+        const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
+        if (number < base) {
+            /* the window is past it already (it was detached): what it was is forgotten */
+            pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - number, now);
+            number = base - 1;
+        } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
+                   entry->kind == PYDDSI_WDATA) {
+            pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
+                     (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);
+        }
+    }
+    member->acked = conduit->window.next;
+}
+
+void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                        enum pyddsi_reason reason, pdi_time now)
+{
+    struct pdi_member *member = pdi_node_member(node, conduit, peer);
+    if (!member->joined) {
+        return;
+    }
+    forgive(node, conduit, member, reason, now);
+    conduit->members -= !member->detached;
+    conduit->detached -= member->detached;
+    *member = (struct pdi_member){0};
+    pdi_member_release(node, conduit);
+}
+
+/* A member that was detached holds the window again once it has all there is. */
+void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now)
+{
+    if (member->detached && member->acked == conduit->window.next) {
+        member->detached = 0;
+        member->progress = now;
+        conduit->members++;
+        conduit->detached--;
+    }
+}
+
+void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
+{
+    if (conduit->peer != PDI_NONE || conduit->members < 2 || node->config.slow_ms == 0) {
+        return;
+    }
+    uint64_t base = pdi_conduit_base(conduit);
+    pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
+    bool others_wait = false;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        others_wait = others_wait || (member->joined && !member->detached && member->acked > base);
+    }
+    for (uint32_t peer = 0; others_wait && conduit->members > 1 && peer < node->peers_used;
+         peer++) {
+        struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && !member->detached && member->acked == base &&
+            now - member->progress >= limit) {
+            member->detached = 1;
+            conduit->members--;
+            conduit->detached++;
+            pyddsi_event *event = pdi_event_push(node, PYDDSI_DETACHED, now);
+            pdi_event_peer(node, event, peer);
+            event->conduit = conduit->id;
+            event->first = member->acked;
+            event->last = conduit->window.next - 1;
+            node->stats.owed -= conduit->window.next - member->acked;
+        }
+    }
+    pdi_member_release(node, conduit);
+}
+
+/* A detached member that is a quarter of the circle behind could soon no longer tell old numbers from new ones: its session
+ * ends, and it begins anew. What it lacks is written down. */
+void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
+{
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && member->detached &&
+            conduit->window.next - member->acked >= node->seq.half / 2) {
+            pdi_session_end(node, peer, 3, 3 + 1, now);
+        }
+    }
+}
+
+/* Members of a group that have not moved for several SYNCHs may not have begun at all (an acknowledgement that was late by
+ * a session looked as if they had): they are told where to begin. */
+void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
+{
+    uint64_t base = pdi_conduit_base(conduit);
+    if (conduit->peer != PDI_NONE ||
+        conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
+        return;
+    }
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined &&
+            (member->detached ? member->acked != conduit->window.next : member->acked == base)) {
+            node->peers[peer].synchs |= UINT64_C(1) << conduit->number;
+            pdi_bitset_set(node->talk, peer);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/* ring.c - where samples wait for their reader.
+ *
+ * A ring has one producer, the receive side, and one consumer, the reader. Its head is moved by compare-and-swap by both: by the
+ * reader when it takes, and by the producer when the reader asked to lose the oldest. Whoever moved the head owns the record
+ * that it stood on.
+ *
+ * A record is a view: the bytes stay in the slot of their packet, or in the assembler, which is held until the reader
+ * releases the sample.
+ */
+#include "node/state.h"
+
+uint32_t pdi_ring_used(const struct pdi_subscriber *reader)
+{
+    return (uint32_t)(pdi_atomic64_load_relaxed(&reader->tail) -
+                      pdi_atomic64_load_acquire(&reader->head));
+}
+
+void pdi_ring_release(struct pdi_node *node, uint32_t held)
+{
+    if ((held & PDI_SERIES_BIT) == 0) {
+        pdi_pool_drop(&node->pool, held);
+        return;
+    }
+    uint32_t series = held & ~PDI_SERIES_BIT;
+    if (--node->series_holds[series] == 0) {
+        pdi_assembler_free(&node->assembler, series);
+        node->kick = node->kick || node->holding != 0;
+    }
+}
+
+static void hold(struct pdi_node *node, uint32_t held)
+{
+    if ((held & PDI_SERIES_BIT) == 0) {
+        pdi_pool_hold(&node->pool, held);
+    } else {
+        node->series_holds[held & ~PDI_SERIES_BIT]++;
+    }
+}
+
+static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_subscriber *reader,
+                                  uint64_t count)
+{
+    return &node->records[reader->ring + (uint32_t)(count & (reader->ring_size - 1))];
+}
+
+/* Takes the oldest out, if it is still there. */
+static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record)
+{
+    uint64_t head = pdi_atomic64_load_acquire(&reader->head);
+    while (head != pdi_atomic64_load_acquire(
+                       &reader->tail)) { /* each failure of the swap is a step of somebody else */
+        *record = *record_at(node, reader, head);
+        if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *record, pdi_time now)
+{
+    if (pdi_ring_used(reader) >= reader->depth) {
+        pyddsi_received oldest;
+        if (reader->on_full == PYDDSI_DROP_OLDEST && pop(node, reader, &oldest)) {
+            pdi_ring_release(node, oldest.held);
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1,
+                     now);
+        } else {
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
+            return;
+        }
+    }
+    hold(node, record->held);
+    uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
+    *record_at(node, reader, tail) = *record;
+    pdi_atomic64_store_release(&reader->tail, tail + 1);
+    node->stats.delivered++;
+}
+
+/* Everything that a reader has not taken. */
+void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
+                      enum pyddsi_reason reason, pdi_time now)
+{
+    pyddsi_received record;
+    while (pop(node, reader, &record)) { /* at most the ring */
+        pdi_ring_release(node, record.held);
+        if (!record.last) {
+            pdi_drop(node, PYDDSI_AT_RING, reason, record.space, record.resource, 1, now);
+        }
+    }
+}
+
+/* ---- the reader's side ---- */
+
+int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *sample, pdi_time now)
+{
+    struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
+    node->now = now > node->now ? now : node->now;
+    if (reader == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    if (!pop(node, reader, sample)) {
+        return PYDDSI_AGAIN;
+    }
+    if (node->holding != 0) {
+        node->kick = 1; /* what is held may have waited for this place */
+    }
+    node->stats.taken++;
+    return PYDDSI_OK;
+}
+
+void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample)
+{
+    pdi_ring_release(node, sample->held);
+}
