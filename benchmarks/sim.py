@@ -110,14 +110,18 @@ def build(folder: Path) -> tuple[ctypes.CDLL, Path]:
 
     def compiled(source: Path) -> str:
         output = str(folder / f"{source.parent.name}_{source.stem}.o")
-        subprocess.run(["cc", *FLAGS, *include, "-c", str(source), "-o", output], check=True)
+        command = ["cc", *FLAGS, *include, "-c", str(source), "-o", output]
+        subprocess.run(command, check=True)
         return output
 
     with ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
     library, program = folder / "node_core.so", folder / "node_core"
-    subprocess.run(["cc", "-shared", *objects, "-o", str(library)], check=True)
-    subprocess.run(["cc", *objects, "-o", str(program)], check=True)
+    for command in (
+        ["cc", "-shared", *objects, "-o", str(library)],
+        ["cc", *objects, "-o", str(program)],
+    ):
+        subprocess.run(command, check=True)
     loops = ctypes.CDLL(str(library))
     loops.bench_new.restype = ctypes.c_void_p
     loops.bench_copy.restype = ctypes.c_uint64
@@ -134,7 +138,7 @@ class World:
         self.library = library
         self.load = load
         self.at = ctypes.c_void_p(library.bench_new(ctypes.byref(CLoad(*astuple(load)))))
-        if not self.at:
+        if self.at.value is None:
             raise SystemExit(f"no nodes for {load}")
         self.samples = 1
         taken = 0.0
@@ -207,7 +211,7 @@ def overhead(library: ctypes.CDLL, load: Load) -> float:
     world = World(library, load)
     cost = world.run(load.batch * 64 * 16)
     world.close()
-    return float(cost.bytes) / cost.samples - load.size
+    return int(cost.bytes) / int(cost.samples) - load.size
 
 
 def overheads(library: ctypes.CDLL) -> None:
@@ -286,7 +290,8 @@ def instructions(program: Path, loads: dict[str, Load], *, record: bool) -> None
     if shutil.which("valgrind") is None:
         print("\nno valgrind here, so no instructions are counted")
         return
-    compiler = subprocess.run(["cc", "--version"], check=True, capture_output=True, text=True)
+    command = ["cc", "--version"]
+    compiler = subprocess.run(command, check=True, capture_output=True, text=True)
     kept = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     before = kept.get("instructions", {})
     with ThreadPoolExecutor(2) as pool:

@@ -46,7 +46,7 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         ping(node, peer, now);
         due = who->ping_next;
         if (who->unsure != 0 && who->unsure_at <= now) {
-            pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
+            pdi_time slowest = 4 * PDI_TIME_MS * node->config.synch_ms;
             who->synchs |= who->unsure;
             pdi_bitset_set(node->talk, peer);
             who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;

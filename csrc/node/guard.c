@@ -36,15 +36,18 @@ static void add_promise(struct pdi_node *node, const struct pdi_subscriber *read
     }
 }
 
-/* Whether a window has room for all that is promised there. More than it ever holds is not waited for. */
-static bool holds(struct pdi_node *node, struct pdi_conduit *conduit)
+/* Whether a window has room for all that is promised there. What one sample alone promises may be more than it ever
+ * holds: that is not waited for. */
+static bool holds(struct pdi_node *node, struct pdi_conduit *conduit, bool alone)
 {
-    return conduit->promised > conduit->window.size ||
-           pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
-                             conduit->promised_numbers) != PYDDSI_AGAIN;
+    int status = conduit->promised > conduit->window.size
+                     ? PYDDSI_BAD_ARGUMENT
+                     : pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
+                                         conduit->promised_numbers);
+    return status == PYDDSI_OK || (status == PYDDSI_BAD_ARGUMENT && alone);
 }
 
-static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader)
+static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader, bool alone)
 {
     bool all = true;
     for (uint32_t i = 0; all && i < reader->guards; i++) {
@@ -54,10 +57,10 @@ static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader)
         }
         all = pdi_plan(node, publisher, node->now) == PYDDSI_OK;
         struct pdi_way way = pdi_way_usual(node, publisher);
-        all = all && (way.group == NULL || holds(node, way.group));
+        all = all && (way.group == NULL || holds(node, way.group, alone));
         for (uint32_t peer = pdi_way_next(node, &way, 0); all && peer < node->peers_used;
              peer = pdi_way_next(node, &way, peer + 1)) {
-            all = holds(node, pdi_node_unicast(node, peer));
+            all = holds(node, pdi_node_unicast(node, peer), alone);
         }
     }
     return all;
@@ -78,16 +81,20 @@ static bool in_route(const struct pdi_route *route, uint32_t reader)
 bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route)
 {
     bool all = true;
+    bool alone = true; /* no handler has a sample that it has not taken */
     for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];
-        uint32_t samples =
-            reader->used && reader->guards != 0 ? pdi_ring_used(reader) + in_route(route, i) : 0;
-        if (samples != 0) {
-            add_promise(node, reader, samples);
+        if (!reader->used || reader->guards == 0) {
+            continue;
+        }
+        uint32_t waiting = pdi_ring_used(reader);
+        alone = alone && waiting == 0;
+        if (waiting + in_route(route, i) != 0) {
+            add_promise(node, reader, waiting + in_route(route, i));
         }
     }
     for (uint32_t i = 0; all && i < route->count; i++) {
-        all = kept(node, &node->readers[route->reader[i]]);
+        all = kept(node, &node->readers[route->reader[i]], alone);
     }
     for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
         if (node->readers[i].used) {

@@ -49,7 +49,7 @@ void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint3
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
     conduit->members++;
-    uint32_t bit = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
+    uint32_t bit = pdi_conduit_bit(node, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
     who->synchs |= UINT64_C(1) << bit;
     who->unsure |= UINT64_C(1) << bit;

@@ -43,7 +43,14 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     size_t size = 0;
     pyddsi_fault fault;
     if (peer != PDI_NONE) {
-        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        bool unsure = (node->peers[peer].unsure >> pdi_conduit_bit(node, conduit) & 1) != 0;
+        uint64_t base = next - outstanding;
+        if (member->joined && member->detached && unsure && member->acked < base) {
+            /* It begins here, and knows of nothing before; so what it missed is written down here. */
+            pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, base - member->acked, now);
+            member->acked = base;
+        }
         if (member->joined && next - member->acked < outstanding) {
             outstanding = next - member->acked;
         }

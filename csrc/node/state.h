@@ -481,6 +481,13 @@ static inline struct pdi_member *pdi_node_member(const struct pdi_node *node,
     return &node->members[row * node->config.peers_max + peer];
 }
 
+/* The conduit's bit in the masks of a peer, which is its id on the wire. */
+static inline uint32_t pdi_conduit_bit(const struct pdi_node *node,
+                                       const struct pdi_conduit *conduit)
+{
+    return conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
+}
+
 static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, uint32_t peer)
 {
     return &node->out[node->config.multicasts + peer];

@@ -94,7 +94,7 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         uint32_t half = conduit_of(node, flow)->window.size / 2;
         piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
     }
-    if (!room || total / piece >= UINT32_MAX || total / piece >= node->seq.half) {
+    if (!room || total / piece >= UINT32_MAX || total / piece >= node->seq.mask) {
         /* pieces are known by the number of the first, which must not come round again */
         finish(node, publisher);
         return room ? PYDDSI_BAD_ARGUMENT : PYDDSI_NO_SPACE;

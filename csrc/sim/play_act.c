@@ -109,7 +109,9 @@ static int put_large(struct pdi_play *play, struct pdi_writer *writer, struct pd
         if (status >= 0 && writer->large_done < writer->large_size)
             return PYDDSI_AGAIN;
         if (status == PYDDSI_OK)
-            pdi_audit_put(&play->audit, writer->author, writer->large_colour, writer->large_matched,
+            pdi_audit_put(&play->audit, writer->author, writer->large_colour,
+                          pdi_audit_still(&play->audit, writer->author, writer->large_matched,
+                                          writer->large_stamp),
                           writer->large_stamp);
     }
     free(writer->large);

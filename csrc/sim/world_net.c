@@ -222,8 +222,9 @@ void pdi_world_arrive(struct pdi_world *world, uint32_t index)
     int to = (int)packet->to;
     struct pdi_world_node *one = &world->nodes[to];
     if (one->paused_until > world->now) {
-        one->held = one->held_until < one->paused_until ? 1 : one->held + 1;
-        one->held_until = one->held == 1 ? one->paused_until : one->held_until + 1;
+        bool first = one->held_until <= one->paused_until;
+        one->held = first ? 1 : one->held + 1;
+        one->held_until = (first ? one->paused_until : one->held_until) + 1;
         if (one->held <= PDI_WORLD_HELD_MAX) {
             packet->held = 1;
             (void)pdi_world_schedule(world, PDI_WORLD_ITEM_PACKET + index, one->held_until);
@@ -237,23 +238,28 @@ void pdi_world_arrive(struct pdi_world *world, uint32_t index)
     packet_give(world, index);
 }
 
-/* A pause ends early: what waits for the node comes now, in its order, or is lost with a node that has crashed. */
-void pdi_world_hasten(struct pdi_world *world, int node)
+/* A pause ends at another time: what waits for the node moves with its end, in its order, or is lost with a node that
+ * has crashed. */
+void pdi_world_hasten(struct pdi_world *world, int node, pdi_time until)
 {
     struct pdi_world_node *one = &world->nodes[node];
-    pdi_time early = one->paused_until > world->now ? one->paused_until - world->now : 0;
+    pdi_time before = one->paused_until;
+    until = until > world->now ? until : world->now;
     for (uint32_t i = 0; i < world->packets_room && one->held != 0; i++) {
         uint32_t item = PDI_WORLD_ITEM_PACKET + i;
         pdi_time at = item < world->heap_room ? pdi_heap_get(&world->heap, item) : PDI_TIME_NEVER;
         if (at == PDI_TIME_NEVER || !world->packets[i].held ||
             world->packets[i].to != (uint32_t)node)
             continue;
-        (void)pdi_heap_put(&world->heap, item, one->node != NULL ? at - early : PDI_TIME_NEVER);
+        at = one->node != NULL ? until + (at > before ? at - before : 0) : PDI_TIME_NEVER;
+        (void)pdi_heap_put(&world->heap, item, at);
         if (one->node == NULL)
             packet_give(world, i);
     }
-    one->held = 0;
-    one->held_until = 0;
+    if (one->held_until > before)
+        one->held_until = until + (one->held_until - before);
+    else
+        one->held_until = 0;
 }
 
 int pdi_world_inject(struct pdi_world *world, int node, const pyddsi_endpoint *from,

@@ -127,7 +127,7 @@ int pdi_world_crash(struct pdi_world *world, int node)
         return PYDDSI_BAD_ARGUMENT;
     world->nodes[node].node = NULL;
     world->nodes[node].handles_count = 0;
-    pdi_world_hasten(world, node);
+    pdi_world_hasten(world, node, 0);
     pdi_world_reschedule(world, node);
     return PYDDSI_OK;
 }
@@ -151,8 +151,8 @@ int pdi_world_pause(struct pdi_world *world, int node, pdi_time duration)
     if (!pdi_world_runs(world, node))
         return PYDDSI_BAD_ARGUMENT;
     pdi_time until = duration == 0 ? 0 : pdi_time_add(world->now, duration);
-    if (until < world->nodes[node].paused_until)
-        pdi_world_hasten(world, node);
+    if (world->nodes[node].paused_until > world->now)
+        pdi_world_hasten(world, node, until);
     world->nodes[node].paused_until = until;
     pdi_world_reschedule(world, node);
     return PYDDSI_OK;

@@ -44,7 +44,7 @@ class _Worker:
         """End it, wherever it is."""
         self.reports.close()
         if self.process.is_alive():
-            pass
+            self.process.terminate()
         self.process.join()
 
     def death(self) -> Death | None:

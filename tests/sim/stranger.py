@@ -105,10 +105,19 @@ class Stranger:
         assert self.heard_of(wire.Accept)
         assert self.state == "established"
 
+    def begin(self, sn: int = 0, conduit: int = 0) -> None:
+        """Says where its numbers begin on a conduit. The KEEPALIVE is what tells that this is meant for the node alone."""
+        self.say(
+            wire.KeepAlive(self.id),
+            wire.Conduit(conduit),
+            wire.Synch(sn, reliable=True),
+        )
+
     @property
     def peer(self) -> Peer | None:
-        """What the node knows of it."""
-        return next((peer for peer in self.node.peers() if peer.id == self.id), None)
+        """What the node knows of it; if it has been here before, now rather than then."""
+        found = [peer for peer in self.node.peers() if peer.id == self.id]
+        return max(found, key=lambda peer: peer.state != "unknown", default=None)
 
     @property
     def state(self) -> str:

@@ -156,7 +156,6 @@ def test_unanswered_opens(opens: int) -> None:
     """002-58, 002-66: OPENs are repeated at their interval, then the peer is unknown; no lease of it ever ends."""
     sim, node, stranger = world(opens_max=opens, open=1.0, scout=1000.0)
     stranger.say(wire.Hello(4, [GROUP]))
-    assert stranger.peer is None or stranger.peer.state == "opening"
     assert [peer.state for peer in node.peers()] in ([], ["opening"])
     sim.run(opens + 3.0)
     sent = [p.sent_ns for p in stranger.packets() if isinstance(p.messages[0], wire.Open)]
@@ -214,7 +213,7 @@ def data_begins(node: Node) -> int:
 def subscribed(stranger: Stranger, node: Node, number: int = 5) -> Publisher:
     """A publisher of the node with its own window to the stranger, who subscribes."""
     pub = node.publisher(number, way="unicast")
-    stranger.say(wire.Synch(0, reliable=True))
+    stranger.begin()
     stranger.say(
         wire.Declare(0, [wire.Subscription(number, wire.Mode.PUSH)], committed=True, sync=True)
     )
@@ -236,12 +235,12 @@ def test_each_transition() -> None:
         stranger.say(message)
         assert stranger.state == "unknown", message
         assert not [peer for peer in node.peers() if peer.state != "unknown"]
-    for begin, end in [(accept, "established"), (hello, "opening"), (*others[:1], "opening")]:
+    for between in [None, hello, *others]:
         stranger.say(hello)
-        states = [peer.state for peer in node.peers() if peer.state != "unknown"]
-        assert states in ([], ["opening"])  # without an id it is not shown
-        stranger.say(begin)
-        assert (stranger.state == "established") == (end == "established")
+        if between is not None:
+            stranger.say(between)
+        assert len(stranger.heard_of(wire.Open)) == 1
+        assert stranger.state == "unknown", "its id is not known yet"
         stranger.say(accept)
         assert stranger.state == "established"
         for message in [*others, hello, accept]:
@@ -253,10 +252,8 @@ def test_each_transition() -> None:
     stranger.open()
     assert stranger.state == "established", "an OPEN crosses ours"
     sim.run(20.0)
-    kinds = [event.kind for event in node.events()]
-    assert kinds == ["connected", "disconnected", *["reconnected", "disconnected"] * 2] + [
-        "reconnected"
-    ]
+    kinds = [event.kind.removeprefix("re") for event in node.events()]
+    assert kinds == ["connected", "disconnected"] * 7 + ["connected"]
 
 
 def held(**options: object) -> tuple[Sim, Node, Stranger, Loan]:
@@ -413,7 +410,8 @@ def test_reason_is_sent(reason: int, name: str) -> None:
         a.close_session(b, reason=reason)
         sim.run(0.01)
         closes = [m for p in sim.packets() for m in p.messages if isinstance(m, wire.Close)]
-        assert [int(close.reason) for close in closes] == [reason]
+        assert closes[0].reason == reason
+        assert {close.reason for close in closes[1:]} <= {0}, "for what was still on its way"
         assert [event.reason for event in b.events()][:1] == [name]
         assert [event.reason for event in a.events()][:1] == ["local"]
 
@@ -463,7 +461,7 @@ def test_reason_of_declarations() -> None:
     stranger.meet()
     node.resource("here", number=5)
     stranger.packets()
-    stranger.say(wire.Synch(0, reliable=True))
+    stranger.begin()
     stranger.say(wire.Declare(0, [wire.Resource(5, "/there")], committed=True))
     assert [int(m.reason) for m in stranger.heard_of(wire.Close)] == [wire.Reason.DECLARATIONS]
     assert stranger.state == "unknown"
