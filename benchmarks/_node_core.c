@@ -18,12 +18,12 @@
 
 #include "node/node.h"
 
-#define EXPORT     __attribute__((visibility("default")))
-#define STEP       __attribute__((noinline))
-#define NODES_MAX  8
-#define BATCH_MAX  1024
-#define IDLE_MAX   1000 /* jumps of the clock in a row without a sample: something is stuck */
-#define SETTLE_NS  200000000U
+#define EXPORT    __attribute__((visibility("default")))
+#define STEP      __attribute__((noinline))
+#define NODES_MAX 8
+#define BATCH_MAX 1024
+#define IDLE_MAX  1000 /* jumps of the clock in a row without a sample: something is stuck */
+#define SETTLE_NS 200000000U
 
 enum kind { KIND_PUT, KIND_MANY, KIND_LOAN };
 
@@ -59,9 +59,9 @@ struct cost {
     uint64_t samples; /* put, */
     uint64_t taken;   /* and taken by all receivers */
     uint64_t ns;
-    uint64_t packets, bytes;       /* sent by the publisher's node, */
+    uint64_t packets, bytes;         /* sent by the publisher's node, */
     uint64_t ack_packets, ack_bytes; /* and by the others */
-    uint64_t waits;                /* of put */
+    uint64_t waits;                  /* of put */
 };
 
 EXPORT struct world *bench_new(const struct load *load);
@@ -71,7 +71,8 @@ EXPORT uint64_t bench_copy(struct world *world, uint64_t samples);
 
 int step_put(struct world *world);
 int step_packet(struct world *world, uint8_t *out, size_t *size, pyddsi_endpoint *to);
-int step_ack_write(struct world *world, uint32_t node, uint8_t *out, size_t *size, pyddsi_endpoint *to);
+int step_ack_write(struct world *world, uint32_t node, uint8_t *out, size_t *size,
+                   pyddsi_endpoint *to);
 void step_deliver(struct world *world, uint32_t node, uint32_t from, size_t size);
 void step_ack_read(struct world *world, uint32_t from, size_t size);
 int step_take(struct world *world, uint32_t node, pyddsi_received *sample);
@@ -112,7 +113,8 @@ STEP int step_packet(struct world *world, uint8_t *out, size_t *size, pyddsi_end
     return pdi_node_output(world->node[0], out, PYDDSI_PACKET_USUAL, size, to, world->now);
 }
 
-STEP int step_ack_write(struct world *world, uint32_t node, uint8_t *out, size_t *size, pyddsi_endpoint *to)
+STEP int step_ack_write(struct world *world, uint32_t node, uint8_t *out, size_t *size,
+                        pyddsi_endpoint *to)
 {
     return pdi_node_output(world->node[node], out, PYDDSI_PACKET_USUAL, size, to, world->now);
 }
@@ -145,12 +147,14 @@ STEP void step_tick(struct world *world, uint32_t node)
 /* ---- the network and the clock ---- */
 
 /* To one node, or to all others if `to` is the group. */
-static void carry(struct world *world, uint32_t from, const pyddsi_endpoint *to, const uint8_t *packet, size_t size)
+static void carry(struct world *world, uint32_t from, const pyddsi_endpoint *to,
+                  const uint8_t *packet, size_t size)
 {
     bool group = to->ip[0] == 239;
     for (uint32_t node = 0; node < world->nodes; node++) {
         const pyddsi_endpoint *at = &world->endpoint[node];
-        if (node == from || (!group && (at->port != to->port || memcmp(at->ip, to->ip, sizeof to->ip) != 0))) {
+        if (node == from ||
+            (!group && (at->port != to->port || memcmp(at->ip, to->ip, sizeof to->ip) != 0))) {
             continue;
         }
         size_t room;
@@ -243,8 +247,8 @@ static bool make_node(struct world *world, uint32_t index)
         config.slots_max = 4096;
         config.assembly_bytes = 8U << 20;
     }
-    world->endpoint[index] =
-        (pyddsi_endpoint){.ip = {10, 0, 0, (uint8_t)(1 + index)}, .port = (uint16_t)(50000 + index), .kind = 4};
+    world->endpoint[index] = (pyddsi_endpoint){
+        .ip = {10, 0, 0, (uint8_t)(1 + index)}, .port = (uint16_t)(50000 + index), .kind = 4};
     size_t size = pdi_node_size(&config, NULL);
     void *memory = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
     if (size == 0 || memory == NULL) {
@@ -261,16 +265,18 @@ static bool make_ends(struct world *world)
     int status = 0;
     static const uint8_t name[] = "/a/b";
     uint8_t reliability = world->load.reliable ? PYDDSI_RELIABLE : PYDDSI_BEST_EFFORT;
-    pyddsi_publisher_options publisher = {.resource = 1, .reliability = reliability, .way = (uint8_t)world->load.way};
+    pyddsi_publisher_options publisher = {
+        .resource = 1, .reliability = reliability, .way = (uint8_t)world->load.way};
     pyddsi_subscriber_options subscriber = {
         .resource = 1, .depth = 4096, .mode = PYDDSI_PUSH, .reliability = reliability};
-    if (pdi_node_resource(world->node[0], 0, 1, (pyddsi_bytes){name, 4}, PYDDSI_BY_RESOURCE, 0, &handle, &status) !=
-            PYDDSI_OK ||
+    if (pdi_node_resource(world->node[0], 0, 1, (pyddsi_bytes){name, 4}, PYDDSI_BY_RESOURCE, 0,
+                          &handle, &status) != PYDDSI_OK ||
         pdi_node_publisher(world->node[0], &publisher, &world->publisher, &status) != PYDDSI_OK) {
         return false;
     }
     for (uint32_t node = 1; node < world->nodes; node++) {
-        if (pdi_node_subscriber(world->node[node], &subscriber, &world->subscriber[node], &status) != PYDDSI_OK) {
+        if (pdi_node_subscriber(world->node[node], &subscriber, &world->subscriber[node],
+                                &status) != PYDDSI_OK) {
             return false;
         }
     }
@@ -404,8 +410,8 @@ int main(int count_of, char **words)
     printf("%llu samples %llu taken %.0f/s packets %llu bytes %llu acks %llu %llu waits %llu\n",
            (unsigned long long)cost.samples, (unsigned long long)cost.taken,
            (double)cost.samples * 1e9 / (double)(cost.ns + 1), (unsigned long long)cost.packets,
-           (unsigned long long)cost.bytes, (unsigned long long)cost.ack_packets, (unsigned long long)cost.ack_bytes,
-           (unsigned long long)cost.waits);
+           (unsigned long long)cost.bytes, (unsigned long long)cost.ack_packets,
+           (unsigned long long)cost.ack_bytes, (unsigned long long)cost.waits);
     bench_free(world);
     return status;
 }

@@ -3,10 +3,19 @@
 
 /* ---- clockwork ---- */
 
+/* Whether a session has ended and nobody works for it any more. */
+static bool reapable(const struct pdi_node *node)
+{
+    uint32_t peer = pdi_bitset_find(node->ended, node->peers_used, 0);
+    while (peer < node->peers_used && pdi_peer_look(&node->peers[peer].word).busy != 0) {
+        peer = pdi_bitset_find(node->ended, node->peers_used, peer + 1);
+    }
+    return peer < node->peers_used;
+}
+
 pdi_time pdi_node_due(const struct pdi_node *node)
 {
-    bool at_once = node->kick || node->chore_head != node->chore_tail ||
-                   pdi_bitset_find(node->ended, node->peers_used, 0) < node->peers_used;
+    bool at_once = node->kick || node->chore_head != node->chore_tail || reapable(node);
     return at_once ? node->now : pdi_heap_due(&node->timers);
 }
 

@@ -152,12 +152,26 @@ void pdi_session_say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t p
         &(struct pdi_reply){.kind = (uint8_t)kind, .peer = peer, .to = node->peers[peer].endpoint});
 }
 
+/* Whether a peer of this id had a session before; the slot that remembers it forgets it, as another one will. */
+static bool was_here(struct pdi_node *node, const uint8_t *id, size_t size)
+{
+    bool known = false;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_node_peer *who = &node->peers[peer];
+        if (who->id_size == size && memcmp(who->id, id, size) == 0 &&
+            !pdi_session_established(node, peer)) {
+            known = known || who->known;
+            who->known = who->id_size = 0;
+        }
+    }
+    return known;
+}
+
 /* What the chore tells of the peer; the word of the slot must be held by us (UNKNOWN or OPENING). */
 void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore)
 {
     struct pdi_node_peer *who = &node->peers[peer];
-    who->reconnects = who->id_size == chore->id_size &&
-                      memcmp(who->id, chore->id, chore->id_size) == 0 && who->known;
+    who->reconnects = was_here(node, chore->id, chore->id_size);
     who->id_size = chore->id_size;
     memcpy(who->id, chore->id, chore->id_size);
     who->features = chore->features & node->config.features;

@@ -6,6 +6,7 @@
 
 #define RETRY_MIN (30 * PDI_TIME_US)
 #define RETRY_MAX PDI_TIME_MS
+#define LET_GO    (5 * PDI_TIME_MS)
 #define TAKES_MAX 64
 
 /* ---- writers ---- */
@@ -232,7 +233,15 @@ void pdi_play_read(struct pdi_play *play, uint32_t index)
     struct pdi_node *node = pdi_world_enter(&play->world, reader->node, &now);
     if (node == NULL)
         return;
-    if (take(play, reader, node, now))
+    uint64_t before = play->audit.taken + play->audit.foreign + play->marks;
+    bool more = take(play, reader, node, now);
+    if (before == play->audit.taken + play->audit.foreign + play->marks && reader->held_count > 0) {
+        /* What is held may be what all others wait for. */
+        pdi_node_release(node, &reader->held[--reader->held_count]);
+    }
+    if (reader->held_count > 0)
+        next = next < play->world.now + LET_GO ? next : play->world.now + LET_GO;
+    if (more)
         next = play->world.now +
                (reader->delay_max == 0 ? 0 : pdi_rand_below(&reader->rand, reader->delay_max + 1));
     if (reader->pull_every != 0 && play->world.now >= reader->pull_at &&

@@ -137,6 +137,8 @@ void pdi_scenario_fragments(struct pdi_play *play)
         struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->large_ppm = 500000;
         writer->large_max = (uint32_t)between(play, 2000, chance(play, 1, 4) ? 60000 : 8000);
+        if (play->config.seq_bits < 10 && writer->large_max > 8000)
+            writer->large_max = 8000; /* a series is shorter than half the circle */
         writer->drop_ppm = chance(play, 1, 3) ? 200000 : 0;
         writer->interval = 40 * MS;
         writer->most = 20;

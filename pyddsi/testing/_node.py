@@ -186,7 +186,7 @@ class Node(Declaring):
 
     def lend(self, raw: Any) -> memoryview:
         """The data of a received sample; it goes back when nobody looks at it any more."""
-        back = partial(self.world.give_back, self.index, self.life, raw)
+        back = partial(self.world.give_back, self.index, raw)
         self.views += 1
         data = raw.data if raw.data != ffi.NULL else ffi.new("uint8_t[1]")
         view = memoryview(ffi.buffer(ffi.gc(data, back), raw.size)).toreadonly()

@@ -87,7 +87,7 @@ class World:
         self._memory = ffi.gc(memory, lib.pyddsi_sim_free)
         self.closed = False
         self.nodes: list[Node] = []
-        self._returned: deque[tuple[int, int, Any]] = deque()
+        self._returned: deque[tuple[int, Any]] = deque()
         self._numbers: dict[str, int] = {}
         self._taken: set[int] = set()
         self.names: dict[tuple[int, int], str] = {}
@@ -99,9 +99,9 @@ class World:
         if self.closed:
             raise ClosedError("this Sim is closed; make another one")
         while self._returned:
-            node, life, received = self._returned.popleft()
-            if life == self.nodes[node].life:
-                lib.pyddsi_sim_release(self._memory, node, received)
+            node, received = self._returned.popleft()
+            # Of a node that has crashed meanwhile it does nothing, and no view of a node outlives its restart.
+            lib.pyddsi_sim_release(self._memory, node, received)
         return self._memory
 
     def close(self) -> None:
@@ -113,9 +113,9 @@ class World:
         if not any(node.views for node in self.nodes):
             ffi.release(self._memory)
 
-    def give_back(self, node: int, life: int, received: Any, _memory: Any = None) -> None:
+    def give_back(self, node: int, received: Any, _memory: Any = None) -> None:
         """Nobody looks at this sample any more. May be called at any moment, by any thread."""
-        self._returned.append((node, life, received))
+        self._returned.append((node, received))
         self.nodes[node].views -= 1
 
     # ---- time ----

@@ -514,10 +514,6 @@ static void test_life_without_allocation(void)
     CHECK_EQ(life.got_large, 2 * life.put_large);
     CHECK(life.got_where > 0 && life.got_where < life.got);
     CHECK(life.got_lossy > 0 && life.got_pulled > 0 && life.got_other > 0);
-    printf("lost %lu resent %lu where %lu put %lu large %lu kept %lu got %lu pulled %lu lossy %lu "
-           "other %lu packets %lu\n",
-           net.lost, stats.resent, life.got_where, life.put, life.put_large, life.put_kept,
-           life.got, life.got_pulled, life.got_lossy, life.got_other, net.packets);
     CHECK(stats.resent > 100 && net.lost > 500);
 }
 

@@ -1,8 +1,4 @@
 /* Every scenario over some seeds; what once failed; and what the simulator says of the nodes' speed of repair.
- *
- * 002-2, 002-3: scenario declare. 002-6, 002-7: guards. 002-13, 002-122: pull. 002-14, 002-15: periodic. 002-16, 002-17:
- * selections. 002-25, 002-26: unicast. 002-27, 002-125: auto. 002-32, 002-33, 002-34: forget. 002-39, 002-40, 002-41,
- * 002-103: leave, crash. 002-111: slow. 002-121: loss. 002-124: fragments. 002-126: spaces. 002-128: wrap.
  */
 #include <stdlib.h>
 
@@ -29,7 +25,10 @@ static pyddsi_report run(int scenario, uint64_t seed, int poison)
     return report;
 }
 
-/* If this fails, a node breaks a promise under faults that a network may have. */
+/* 002-2, 002-3 (declare), 002-6, 002-7 (guards), 002-13, 002-122 (pull), 002-14, 002-15 (periodic), 002-16, 002-17
+ * (selections), 002-25, 002-26 (unicast), 002-27, 002-125 (auto), 002-32, 002-33, 002-34 (forget), 002-36, 002-98 (late),
+ * 002-41, 002-103 (leave, crash), 002-90, 002-101 (mix), 002-109, 002-111 (slow), 002-121 (loss), 002-124 (fragments),
+ * 002-126 (spaces), 002-128 (wrap): if this fails, a node breaks a promise under faults that a network may have. */
 static void test_all(void)
 {
     for (int i = 0; pdi_scenario(i) != NULL; i++) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import shlex
 import signal
@@ -35,6 +36,7 @@ def run(*arguments: str) -> int:
 
 def played(scenario: str, seed: int, *, bad: int = 0) -> Report:
     """A report that says there were so many violations, whatever happened."""
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN or not multiprocessing.parent_process()
     report = run_scenario(scenario, seed)
     text = "1.000000 s, node 0: this is not so" if bad else ""
     return dataclasses.replace(

@@ -8,13 +8,14 @@ from __future__ import annotations
 import gc
 import random
 import weakref
-from pathlib import Path
 
 import pytest
 
+from pyddsi._native import lib
 from pyddsi.errors import ClosedError
 from pyddsi.testing import (
     Sim,
+    _world,
 )
 from tests.py.worlds import datas, pair
 
@@ -249,27 +250,29 @@ def test_pull() -> None:
         sim.run_until_quiet()
         assert datas(sub) == [b"2", b"3", b"4"]
         assert sub.answers == 1
+        assert b.stats().allocated_slots == 0
         with pytest.raises(ValueError, match="make it with mode='pull' or 'push_pull'"):
             push.pull()
 
 
 def test_guard() -> None:
-    """A guard would not hold samples back while the answer has no room."""
+    """A guard would not hold samples back while the answer has no room, or look at another number of bytes."""
     with Sim() as sim:
-        a, b = sim.node("a"), sim.node("b", multicast_bytes=1024, multicast_samples=4)
-        c = sim.node("c")
-        answers = b.publisher("answers")
-        reader = c.subscriber("answers", depth=1)
-        ask = a.publisher("ask")
-        asked = b.subscriber("ask", guard={answers: 10})
+        a, b, c = sim.node("a"), sim.node("b", multicast_bytes=1024), sim.node("c")
+        answers, ask = b.publisher("answers"), a.publisher("ask")
+        reader = c.subscriber("answers", depth=2)
+        asked = b.subscriber("ask", depth=1, guard={answers: 900})
         sim.run_until_quiet()
-        for _ in range(2):  # the reader takes one, and no more
-            while answers.put(b"0123456789", wait=False):
-                pass
-            sim.run(0.2)
+        answers.put(bytes(200))
+        answers.put(bytes(200))
+        answers.put(bytes(200))  # the reader's ring has two places: this one stays in the window
         ask.put(b"?")
         sim.run(0.5)
+        assert answers.put(
+            bytes(200), wait=False
+        )  # there is room, but less than the guard asks for
         assert asked.poll() is None
+        sim.run(0.5)
         for _ in range(4):
             reader.recv()
         assert bytes(asked.recv().data) == b"?"
@@ -333,7 +336,9 @@ def test_views_end_with_their_node(end: str) -> None:
 def test_parts_of_views_survive_or_forbid() -> None:
     """A part of a view would be read after its memory was freed or given to another life of the node."""
     with Sim() as sim:
-        pub, sub = pair(sim)
+        pub, sub = pair(
+            sim, multicast_bytes=48 << 20
+        )  # so much is given back to the system when it is freed
         pub.put(b"abcdef")
         part = sub.recv().data[2:4]
         sub.node.crash()
@@ -354,15 +359,37 @@ def test_parts_of_views_survive_or_forbid() -> None:
     assert memory() is None
 
 
-def test_memory_goes_at_close() -> None:
-    """A closed Sim would keep its memory until the garbage collector comes."""
+def test_memory_goes_at_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed Sim would keep its memory until the garbage collector comes, or free it while somebody looks at it."""
+    freed: list[None] = []
+
+    class Lib:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lib, name)
+
+        def pyddsi_sim_free(self, sim: Any) -> None:
+            freed.append(None)
+            lib.pyddsi_sim_free(sim)
+
+    monkeypatch.setattr(_world, "lib", Lib())
     gc.disable()
     try:
-        for _ in range(3):
-            with Sim() as sim:
-                for i in range(8):
-                    sim.node(multicast_bytes=32 << 20, unicast_bytes=2400 + i)
-            rss = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
-            assert rss < 2 << 30
+        with Sim() as sim:
+            pub, sub = pair(sim)
+        assert len(freed) == 1
+        with Sim() as sim:
+            pub, sub = pair(sim)
+            pub.put(b"abcdef")
+            part = sub.recv().data[2:4]
+        assert len(freed) == 1
+        with Sim() as other, pair(other)[0].loan(6) as memory:
+            writable = memory[2:4]
+            other.close()
+            assert len(freed) == 1
+    except ClosedError:  # the loan could not be published
+        assert bytes(writable) is not None
     finally:
         gc.enable()
+    del sim, pub, sub, other, part, writable, memory
+    gc.collect()
+    assert len(freed) == 3

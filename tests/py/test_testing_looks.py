@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from pyddsi import wire
+from pyddsi._native import ffi, lib
 from pyddsi.capture import Datagram, open_capture
 from pyddsi.errors import ClosedError, ConflictError, DeclarationError, RejectedError
 from pyddsi.testing import (
     Sim,
+    _scenarios,
     check_texts,
     find_scenario,
     measure_repair,
@@ -104,10 +106,16 @@ def test_pcap(tmp_path: Path) -> None:
         pub = a.publisher("x")
         b.subscriber("x"), c.subscriber("x")
         sim.run_until_quiet()
-        pub.put(bytes(range(256)))
-        sim.run_until_quiet()
+        sim.link(a, b, corrupt=0.5, both=False)
+        sim.link(a, c, corrupt=0.5, both=False)
+        for i in range(20):
+            pub.put(bytes(range(i, 256)))
+            sim.run(0.01)
         count = sim.write_pcap(tmp_path / "sim.pcap")
         log = {packet.number: packet for packet in sim.packets()}
+        whole = {p.number: p for p in sim.packets() if p.fate != "corrupted"}
+        assert len(whole) < len(log)
+        log |= whole  # as it was sent, if somebody got it so
     content = (tmp_path / "sim.pcap").read_bytes()
     with open_capture(io.BytesIO(content)) as capture:
         items = list(capture)
@@ -137,13 +145,13 @@ def test_pcap(tmp_path: Path) -> None:
 def test_numbers_of_names() -> None:
     """A name would have another number elsewhere, or two names the same, or take one of the program's own."""
     with Sim() as sim:
-        a, b = sim.node("a"), sim.node("b", rid_bits=16)
+        a, b = sim.node("a", resources_max=1024), sim.node("b", resources_max=1024, rid_bits=16)
         numbers = {}
-        for i in range(150):
+        for i in range(400):
             name = f"name/{i}"
             numbers[name] = a.resource(name).number
             assert b.resource(name).number == numbers[name]
-        assert len(set(numbers.values())) == 150
+        assert len(set(numbers.values())) == 400
         assert min(numbers.values()) >= 64
         assert max(numbers.values()) < 8192
         assert a.resource("name/7") is a.resource("/name/7")
@@ -371,6 +379,21 @@ def test_scenarios() -> None:
     assert sum(one.checks.values()) > 100
     assert one.to_dict()["scenario"] == "loss"
     assert "sent" not in one.to_dict()
+
+
+def test_violations_of_a_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The violations of a kept run would be lost."""
+    texts = [ffi.new("char[]", b"one"), ffi.new("char[]", b"two")]
+
+    class Lib:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lib, name)
+
+        def pyddsi_sim_violation(self, _sim: Any, index: int) -> Any:
+            return texts[index] if index < 2 else ffi.NULL
+
+    monkeypatch.setattr(_scenarios, "lib", Lib())
+    assert run_scenario("pair", 1, keep_packets=True).violation_texts == ["one", "two"]
 
 
 def test_repair() -> None:

@@ -301,7 +301,7 @@ def test_expired_is_deaf() -> None:
         assert (stranger.peer.state, stranger.peer.busy) == ("expired", 1), message
         sim.run(0.05)
     assert stranger.peer.epoch == 1
-    answers = (wire.AckNack, wire.Accept, wire.SData, wire.Close, wire.Synch)
+    answers = (wire.AckNack, wire.Accept, wire.Hello, wire.SData, wire.Close)
     assert silent(stranger, *answers)
     assert sub.poll() is None
     assert node.stats().delivered == before.delivered
