@@ -8,7 +8,8 @@
  * is timed is the stack alone. Each step stands in a function of its own that is never inlined: valgrind counts
  * the instructions below a function of a given name, and so tells the steps apart.
  *
- * It is built twice from one source: as a library for the timings, and as a program for the counts.
+ * It is built twice from one source: as a library for the timings, and as a program for the counts. It is long because the
+ * little network, the nodes on it and the loops are of no use apart.
  */
 #include <stdbool.h>
 #include <stdio.h>

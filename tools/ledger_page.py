@@ -50,6 +50,7 @@ TEXT = """\
 put      unsupported    yes      a receiver does not know fragments or resource spaces: it goes without
 window   peer_lost      perhaps  the session ended before the peer acknowledged; it may have had it all the same
 window   close          perhaps  the same, where this side ended the session
+window   gap            yes      a detached peer that never began here was told to begin after it
 packet   full           yes      best effort: the driver has not taken the packet before
 packet   peer_lost      yes      best effort that had not left when the session ended
 packet   limit          no       a word of a session (HELLO, PONG, CLOSE ..) found too many others waiting

@@ -473,7 +473,7 @@ enum {
     PYDDSI_MULTICASTS_MAX = 8,  /* multicast conduits that a node sends on */
     PYDDSI_SPACES_MAX = 256,    /* resource spaces are 0 to 255 */
     PYDDSI_GUARD_MAX = 8,       /* publishers that one guard may name */
-    PYDDSI_PEERS_MAX = 4096,    /* peers of one node */
+    PYDDSI_PEERS_MAX = 1024,    /* peers of one node */
     PYDDSI_PACKET_MAX = 65507,  /* the largest datagram */
     PYDDSI_PACKET_USUAL = 1472, /* what fits one Ethernet frame */
 };

@@ -12,9 +12,15 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
     if (who->ping_next > now) {
         return;
     }
+    /* quickly at first, so that the estimate is good soon; and one at a time, however long the way is */
+    pdi_time pause =
+        PDI_TIME_MS * (who->rtt.samples < PDI_PINGS_FIRST ? PDI_PING_MS / 16 : PDI_PING_MS);
+    who->ping_next = pdi_time_add(now, pause);
+    if (who->ping != 0 && now - who->ping_at < PDI_PING_LOST_MS * PDI_TIME_MS) {
+        return;
+    }
     who->ping = (uint16_t)(who->ping_at / PDI_TIME_US + now / PDI_TIME_US) | 1U;
     who->ping_at = now;
-    who->ping_next = pdi_time_add(now, PDI_PING_MS * PDI_TIME_MS);
     node->stats.pings_out++;
     pdi_hello_reply(
         node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
@@ -31,9 +37,9 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         } else if (pdi_peer_retry(&who->word, node->config.opens_max) == PYDDSI_OK) {
             pdi_session_say(node, PDI_REPLY_OPEN, peer);
             due = who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
-        } else if (pdi_peer_give_up(&who->word) == PYDDSI_OK) {
-            node->opening--;
-            pdi_session_forget(node, peer);
+        } else {
+            pdi_session_undo(node, peer);
+            return;
         }
     } else if (view.state == PDI_PEER_ESTABLISHED) {
         if (view.deadline_ms != 0 && pdi_peer_expire(&who->word, pdi_node_ms(now)) == PYDDSI_OK) {

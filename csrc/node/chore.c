@@ -79,9 +79,26 @@ static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t
         node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
 }
 
+/* Whether a peer was heard a moment ago, at the address that we know. Anybody can say an id: a session that is alive is not
+ * given up because somebody else calls himself so. The old address is asked; who has restarted elsewhere does not answer
+ * there, and is believed when it asks again. */
+static bool alive(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (now - who->heard >= PDI_TIME_MS * node->config.open_ms) {
+        return false;
+    }
+    pdi_hello_reply(node,
+                    &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = 1, .to = who->endpoint});
+    return true;
+}
+
 static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t peer = pdi_session_find(node, &chore->from);
+    if (peer != PDI_NONE && pdi_peer_look(&node->peers[peer].word).state == PDI_PEER_EXPIRED) {
+        return; /* somebody still works for what was there; it will ask again */
+    }
     if (chore->refuse != 0) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNSUPPORTED, 0, 0, 1, now);
         refuse(node, chore, (uint8_t)(chore->refuse - 1));
@@ -108,8 +125,9 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
             pdi_session_say(node, PDI_REPLY_ACCEPT, elsewhere);
             return;
         }
-        if (age == OLDER || !pdi_session_replace(node, elsewhere, now)) {
-            return; /* zhe from a new address has restarted, as far as anyone can tell */
+        if (age == OLDER || alive(node, elsewhere, now) ||
+            !pdi_session_replace(node, elsewhere, now)) {
+            return; /* it will ask again */
         }
     }
     peer = peer == PDI_NONE ? pdi_session_claim(node, chore) : peer;
@@ -120,7 +138,7 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     }
     pdi_session_adopt(node, peer, chore);
     if (!pdi_session_establish(node, peer, now)) {
-        pdi_session_forget(node, peer);
+        pdi_session_undo(node, peer);
         refuse(node, chore, 3);
         return;
     }
@@ -149,15 +167,15 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
     uint32_t other = pdi_session_find_id(node, chore->id, chore->id_size);
     if (other != PDI_NONE && other != peer &&
-        (age_of(chore, &node->peers[other]) == OLDER || !pdi_session_replace(node, other, now))) {
+        (age_of(chore, &node->peers[other]) == OLDER || alive(node, other, now) ||
+         !pdi_session_replace(node, other, now))) {
         return; /* the same peer, where it was before, or is now */
     }
     pdi_session_adopt(node, peer, chore);
     if (!pdi_session_establish(node, peer, now)) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
         refuse(node, chore, 3);
-        (void)pdi_peer_give_up(&who->word);
-        pdi_session_forget(node, peer);
+        pdi_session_undo(node, peer);
     }
 }
 

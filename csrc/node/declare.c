@@ -126,6 +126,7 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
                             .way = options->way,
                             .id = options->resource << 1};
     struct pdi_publisher *publisher = &node->publishers[index];
+    node->publishers_used = index >= node->publishers_used ? index + 1 : node->publishers_used;
     uint32_t registry;
     int answer = pdi_registry_declare(node->registry, &wish, &registry, status);
     if (answer != PYDDSI_OK) {
@@ -213,6 +214,7 @@ int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *
         return answer;
     }
     struct pdi_subscriber *reader = &node->readers[index];
+    node->readers_used = index >= node->readers_used ? index + 1 : node->readers_used;
     *reader = (struct pdi_subscriber){
         .registry = registry,
         .generation = reader->generation,

@@ -28,36 +28,49 @@ static bool meant(const struct pdi_subscriber *reader, bool answer, uint64_t via
                   : reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PUSH_PULL;
 }
 
-/* Looks up, and remembers if there are not too many. *readers must have room for subscribers_max. */
-static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id,
-                                        uint64_t via, pyddsi_bytes name)
+/* The readers among these handles that a sample is meant for. */
+static void fill_route(struct pdi_node *node, struct pdi_route *route, const uint32_t *handles,
+                       uint32_t count)
 {
-    uint64_t mixed = (id ^ via << 7 ^ (uint64_t)space << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    struct pdi_route *route =
-        &node->routes[name.size != 0 ? PDI_ROUTE_CACHE : mixed >> 32 & (PDI_ROUTE_CACHE - 1)];
-    uint64_t changes = pdi_registry_route_changes(node->registry);
-    if (route->valid && route->id == id && route->via == via && route->space == space &&
-        route->changes == changes) {
-        return route;
-    }
-    uint32_t handles[PDI_ROUTE_READERS];
-    uint32_t count =
-        pdi_registry_routes(node->registry, space, id, via, name, handles, PDI_ROUTE_READERS);
-    *route = (struct pdi_route){
-        .id = id, .via = via, .space = space, .changes = changes, .valid = name.size == 0};
     bool answer = false;
-    for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t reader = reader_of(node, handles[i]);
-        answer = answer || (reader != PDI_NONE && via != 0 && node->readers[reader].id == via &&
-                            node->readers[reader].mode != PYDDSI_PUSH);
+        answer = answer ||
+                 (reader != PDI_NONE && route->via != 0 && node->readers[reader].id == route->via &&
+                  node->readers[reader].mode != PYDDSI_PUSH);
     }
-    for (uint32_t i = 0; i < count && i < PDI_ROUTE_READERS; i++) {
+    bool mark = route->id == 0 && route->via != 0; /* the end of an answer is for nobody else */
+    for (uint32_t i = 0; i < count && (answer || !mark); i++) {
         uint32_t reader = reader_of(node, handles[i]);
-        if (reader != PDI_NONE && meant(&node->readers[reader], answer, via)) {
+        if (reader != PDI_NONE && meant(&node->readers[reader], answer, route->via)) {
             route->filter[route->count] = pdi_registry_predicate(node->registry, handles[i]);
             route->reader[route->count++] = (uint16_t)reader;
         }
     }
+}
+
+/* Looks up, and remembers if there are not too many, nor asked by name. What is not remembered holds until the next call. */
+static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, uint64_t id,
+                                        uint64_t via, pyddsi_bytes name)
+{
+    uint64_t mixed = (id ^ via << 7 ^ (uint64_t)space << 20) * UINT64_C(0x9e3779b97f4a7c15);
+    struct pdi_route *route = &node->routes[mixed >> 32 & (PDI_ROUTE_CACHE - 1)];
+    uint64_t changes = pdi_registry_route_changes(node->registry);
+    if (route->valid && route->id == id && route->via == via && route->space == space &&
+        route->changes == changes && name.size == 0) {
+        return route;
+    }
+    uint32_t count = pdi_registry_routes(node->registry, space, id != 0 ? id : via, via, name,
+                                         node->route_handles, node->config.subscribers_max);
+    bool fits = name.size == 0 && count <= PDI_ROUTE_READERS;
+    route = fits ? route : &node->routes[PDI_ROUTE_CACHE];
+    route->id = id;
+    route->via = via;
+    route->space = space;
+    route->changes = changes;
+    route->valid = fits;
+    route->count = 0;
+    fill_route(node, route, node->route_handles, count);
     return route;
 }
 
@@ -67,12 +80,15 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
 static bool ready(struct pdi_node *node, const struct pdi_route *route)
 {
     bool guards = false;
+    /* when packets run out, who has something to read gets no more until others have had theirs */
+    bool scarce = pdi_pool_free(&node->pool) < node->pool.slots / 4;
     for (uint32_t i = 0; i < route->count; i++) {
         const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
         if (!reader->used) {
             continue;
         }
-        if (reader->on_full == PYDDSI_WAIT && pdi_ring_used(reader) >= reader->depth) {
+        if (reader->on_full == PYDDSI_WAIT &&
+            (pdi_ring_used(reader) >= reader->depth || (scarce && pdi_ring_used(reader) != 0))) {
             return false;
         }
         guards = guards || reader->guards != 0;
@@ -153,6 +169,25 @@ static bool readers_hold(const struct pdi_node *node, const struct pdi_fragment 
            !pdi_assembler_room(assembler, size);
 }
 
+/* Whether a peer uses so much of the assembler that others would have none: half of the pages, or of the entries, while
+ * there are others. */
+static bool greedy(const struct pdi_node *node, const struct pdi_fragment *piece, uint32_t peer)
+{
+    const struct pdi_assembler *assembler = &node->assembler;
+    uint64_t pages = (uint64_t)piece->fragments * piece->payload.size / PDI_SERIES_PAGE;
+    uint32_t entries = 0;
+    for (uint32_t i = 0;
+         node->established > 1 && assembler->growing != 0 && i < assembler->series_max; i++) {
+        const struct pdi_series *series = &assembler->series[i];
+        if (series->state == PDI_SERIES_GROWING && series->owner >> 32 == peer) {
+            pages += series->pages;
+            entries++;
+        }
+    }
+    return node->established > 1 &&
+           (pages > assembler->pages.pages / 2 || entries >= (assembler->series_max + 1) / 2);
+}
+
 static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
                     const pyddsi_message *message, uint64_t id, uint64_t via, pdi_time now)
 {
@@ -170,6 +205,10 @@ static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
     };
     if (arrival->reliable && piece.number == piece.first && readers_hold(node, &piece)) {
         return PYDDSI_AGAIN;
+    }
+    if (piece.number == piece.first && greedy(node, &piece, arrival->peer)) {
+        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_LIMIT, piece.space, id, 1, now);
+        return PYDDSI_OK;
     }
     uint32_t series = PDI_SERIES_NONE;
     int dropped = 0;
@@ -276,7 +315,6 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     }
     pyddsi_received record = record_of(arrival, message, id, message->payload, now);
     if (alias && id == 0) { /* the end of an answer to a pull: via names the subscription */
-        route = route_of(node, space, via, via, (pyddsi_bytes){0});
         record.resource = via;
         record.last = 1;
     }

@@ -82,7 +82,7 @@ bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route)
 {
     bool all = true;
     bool alone = true; /* no handler has a sample that it has not taken */
-    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+    for (uint32_t i = 0; i < node->readers_used; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];
         if (!reader->used || reader->guards == 0) {
             continue;
@@ -96,7 +96,7 @@ bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route)
     for (uint32_t i = 0; all && i < route->count; i++) {
         all = kept(node, &node->readers[route->reader[i]], alone);
     }
-    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+    for (uint32_t i = 0; i < node->readers_used; i++) {
         if (node->readers[i].used) {
             add_promise(node, &node->readers[i], 0);
         }

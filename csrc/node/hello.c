@@ -233,6 +233,14 @@ static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scra
     pyddsi_fault fault;
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         char text[PDI_LOCATOR_MAX];
+        uint32_t before = 0;
+        while (before < i && !pdi_endpoint_equal(&node->config.multicast_to[before],
+                                                 &node->config.multicast_to[i])) {
+            before++;
+        }
+        if (before < i) {
+            continue; /* several conduits may use one group */
+        }
         size_t size = pdi_endpoint_print(&node->config.multicast_to[i], text, sizeof text);
         pyddsi_locator locator = {{(const uint8_t *)text, size}};
         if (pdi_encode_locator(&locator, scratch->locators, sizeof scratch->locators, &list.size,

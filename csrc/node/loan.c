@@ -123,14 +123,21 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
         return PYDDSI_AGAIN;
     }
     struct pdi_conduit *conduit = only_conduit(node, publisher);
-    if (conduit == NULL || conduit->number != open->conduit) {
+    uint32_t piece = pdi_publish_piece(node, publisher, size);
+    bool in_place = conduit != NULL && conduit->number == open->conduit &&
+                    pdi_publish_pieces(size, piece) <= open->loan.numbers &&
+                    (piece == 0 || (conduit->features & PYDDSI_CAN_FRAGMENT) != 0);
+    if (!in_place) {
         const uint8_t *data = pdi_window_data(window_of(node, open), &open->loan);
         int status = pdi_node_put(node, open->publisher, data, size, now);
-        return status == PYDDSI_AGAIN                      ? status
-               : pdi_node_abandon(node, loan) == PYDDSI_OK ? status
-                                                           : PYDDSI_BAD_ARGUMENT;
+        /* a copy that must go where the loan itself takes the room would wait for ever */
+        bool never = open->conduit != PDI_NONE && size > window_of(node, open)->size - open->size;
+        if (status == PYDDSI_AGAIN && !never) {
+            return PYDDSI_AGAIN;
+        }
+        (void)pdi_node_abandon(node, loan);
+        return status == PYDDSI_AGAIN ? PYDDSI_BAD_ARGUMENT : status;
     }
-    uint32_t piece = pdi_publish_piece(node, publisher, size);
     struct pdi_entry model = {.kind = PYDDSI_SDATA,
                               .flags = (uint8_t)(PYDDSI_R | (publisher->via != 0 ? PYDDSI_A : 0)),
                               .id = publisher->via != 0 ? publisher->via : publisher->id,

@@ -48,6 +48,7 @@ void pdi_node_tick(struct pdi_node *node, pdi_time now)
         pdi_receive_retry(node, now);
         pdi_declare_changes(node, now);
         pdi_declare_tick(node, now);
+        pdi_stream_tick(node, now);
         pdi_plan_learn(node, now);
         pdi_shelf_tick(node, now);
         pdi_declare_changes(node, now);
@@ -116,7 +117,7 @@ void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats)
     stats->allocated_slots =
         node->pool.slots - pdi_pool_free(&node->pool) - (node->slot != PDI_POOL_NONE);
     stats->rings_used = 0;
-    for (uint32_t i = 0; i < node->config.subscribers_max; i++) {
+    for (uint32_t i = 0; i < node->readers_used; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];
         if (reader->used) {
             stats->rings_used +=

@@ -82,6 +82,27 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     member->acked = conduit->window.next;
 }
 
+/* Only detached members are left, and nobody to be protected from them: they hold the window again. What it has lost
+ * already they report as a gap. */
+static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
+{
+    uint64_t base = pdi_conduit_base(conduit);
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (!member->joined || !member->detached) {
+            continue;
+        }
+        member->acked = member->acked > base ? member->acked : base;
+        member->detached = 0;
+        member->progress = now;
+        conduit->detached--;
+        conduit->members++;
+        node->stats.owed += conduit->window.next - member->acked;
+        node->peers[peer].synchs |= UINT64_C(1) << pdi_conduit_bit(node, conduit);
+        pdi_bitset_set(node->talk, peer);
+    }
+}
+
 void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                         enum pyddsi_reason reason, pdi_time now)
 {
@@ -93,6 +114,9 @@ void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint
     conduit->members -= !member->detached;
     conduit->detached -= member->detached;
     *member = (struct pdi_member){0};
+    if (conduit->members == 0 && conduit->detached != 0) {
+        take_back(node, conduit, now);
+    }
     pdi_member_release(node, conduit);
 }
 

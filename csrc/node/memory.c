@@ -35,7 +35,7 @@ void pdi_config_init(pyddsi_config *config)
         .conduits_in = 4,
         .order_max = 256,
         .slots_max = 1024,
-        .assembly_bytes = 4 << 20,
+        .assembly_bytes = 8 << 20,
         .assembly_max = 64,
         .sample_max = 4 << 20,
         .resources_max = 256,
@@ -67,16 +67,20 @@ static const char *fault_of(const pyddsi_config *config)
 {
     NEED(config->id_size >= 1 && config->id_size <= PYDDSI_ID_MAX, "id_size must be 1 to 16");
     NEED(config->role <= PYDDSI_BROKER, "role must be PYDDSI_PEER, PYDDSI_CLIENT or PYDDSI_BROKER");
+    NEED(config->scout_ms >= 1 && config->open_ms >= 1 && config->synch_ms >= 1 &&
+             config->rtt_us >= 1,
+         "scout_ms, open_ms, synch_ms and rtt_us must be at least 1");
+    NEED(config->lease_ms <= UINT32_MAX - 99, "lease_ms must be at most 4294967196");
     NEED(config->seq_bits >= PDI_SEQ_BITS_MIN && config->seq_bits <= PDI_SEQ_BITS_MAX,
          "seq_bits must be 7 to 56");
     NEED(config->rid_bits == 8 || config->rid_bits == 16 || config->rid_bits == 32 ||
              config->rid_bits == 64,
          "rid_bits must be 8, 16, 32 or 64");
-    NEED(config->packet_max >= 256 && config->packet_max <= PYDDSI_PACKET_MAX,
-         "packet_max must be 256 to 65507");
+    NEED(config->packet_max >= 1280 && config->packet_max <= PYDDSI_PACKET_MAX,
+         "packet_max must be 1280 to 65507, so that a declaration fits");
     NEED(config->multicasts <= PYDDSI_MULTICASTS_MAX, "multicasts must be at most 8");
     NEED(config->peers_max >= 1 && config->peers_max <= PYDDSI_PEERS_MAX,
-         "peers_max must be 1 to 4096");
+         "peers_max must be 1 to 1024");
     NEED(config->conduits_in >= 1 && config->conduits_in <= 64, "conduits_in must be 1 to 64");
     NEED(power_of_two(config->order_max) && config->order_max <= 1U << 14,
          "order_max must be a power of two from 2 to 16384");
@@ -141,19 +145,20 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     node->window_memory = pdi_carve(carve, pages, PDI_PAGE);
     uint8_t *drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
     uint8_t *scratch = pdi_carve(carve, config->unicast_bytes, 1);
-    struct pdi_entry *scratch_entries = pdi_carve(carve, 2, sizeof *scratch_entries);
+    struct pdi_entry *scratch_entries =
+        pdi_carve(carve, PDI_SCRATCH_ENTRIES, sizeof *scratch_entries);
     struct pdi_region *scratch_regions =
-        pdi_carve(carve, (size_t)PDI_LOANS_MAX * 4, sizeof *scratch_regions);
+        pdi_carve(carve, (size_t)PDI_SCRATCH_ENTRIES * 2, sizeof *scratch_regions);
     if (real) {
-        memset(node->out, 0, conduits * sizeof *node->out);
+        memset(node->out, 0, (size_t)conduits * sizeof *node->out);
         memset(node->members, 0,
                (size_t)(config->multicasts + 1) * config->peers_max * sizeof *node->members);
-        memset(node->work, 0, PDI_BITSET_WORDS(conduits) * 8);
-        memset(node->talk, 0, PDI_BITSET_WORDS(config->peers_max) * 8);
-        memset(node->ended, 0, PDI_BITSET_WORDS(config->peers_max) * 8);
+        memset(node->work, 0, (size_t)PDI_BITSET_WORDS(conduits) * 8);
+        memset(node->talk, 0, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
+        memset(node->ended, 0, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
         (void)pdi_pages_init(&node->window_pages, used, pages);
-        (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries, 2,
-                              scratch_regions, PDI_LOANS_MAX * 4);
+        (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries,
+                              PDI_SCRATCH_ENTRIES, scratch_regions, PDI_SCRATCH_ENTRIES * 2);
     }
     for (uint32_t i = 0; i < conduits; i++) {
         uint32_t entries =
@@ -209,6 +214,13 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     node->series_holds = pdi_carve(carve, config->assembly_max, sizeof *node->series_holds);
     node->series_via = pdi_carve(carve, config->assembly_max, sizeof *node->series_via);
     node->routes = pdi_carve(carve, PDI_ROUTE_CACHE + 1, sizeof *node->routes);
+    size_t remembered = (size_t)PDI_ROUTE_CACHE * PDI_ROUTE_READERS + config->subscribers_max;
+    uint16_t *route_readers = pdi_carve(carve, remembered, sizeof *route_readers);
+    const struct pdi_predicate **filters =
+        pdi_carve(carve, remembered, sizeof(struct pdi_predicate *));
+    node->route_handles =
+        pdi_carve(carve, (size_t)config->subscribers_max + 1, sizeof *node->route_handles);
+    node->slot_kept = pdi_carve(carve, config->slots_max, sizeof *node->slot_kept);
     if (!real) {
         return;
     }
@@ -218,7 +230,7 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     }
     (void)pdi_map_init(&node->endpoints, map, map_used, endpoints, node->hash_seed);
     memset(node->orders, 0, orders * sizeof *node->orders);
-    memset(node->held, 0, PDI_BITSET_WORDS(orders) * 8);
+    memset(node->held, 0, (size_t)PDI_BITSET_WORDS(orders) * 8);
     memset(node->parts, 0, orders * sizeof *node->parts);
     for (uint32_t i = 0; i < config->peers_max; i++) {
         pdi_receive_fresh(node, i);
@@ -230,6 +242,11 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     memset(node->series_holds, 0, config->assembly_max * sizeof *node->series_holds);
     memset(node->series_via, 0, config->assembly_max * sizeof *node->series_via);
     memset(node->routes, 0, (PDI_ROUTE_CACHE + 1) * sizeof *node->routes);
+    for (uint32_t i = 0; i <= PDI_ROUTE_CACHE; i++) { /* the last one has room for all */
+        node->routes[i].reader = route_readers + (size_t)i * PDI_ROUTE_READERS;
+        node->routes[i].filter = filters + (size_t)i * PDI_ROUTE_READERS;
+    }
+    memset(node->slot_kept, 0, config->slots_max * sizeof *node->slot_kept);
     node->slot = PDI_POOL_NONE;
 }
 

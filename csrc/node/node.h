@@ -37,7 +37,7 @@ void pdi_config_init(pyddsi_config *config);
 size_t pdi_node_size(const pyddsi_config *config, const char **text);
 
 /* Makes a node in `memory` (aligned to PDI_CACHE_LINE, at least pdi_node_size bytes). OK, BAD_ARGUMENT, NO_SPACE. */
-int pdi_node_init(struct pdi_node **node, const pyddsi_config *config, void *memory, size_t size,
+int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size,
                   pdi_time now);
 
 /* Says farewell to all peers (CLOSE leaves with the next outputs), and accepts nothing more. */
@@ -70,9 +70,9 @@ int pdi_node_selection(struct pdi_node *node, uint8_t space, uint64_t selection,
 int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selection,
                      uint64_t new_selection, int is_global, uint32_t *handle, int *status);
 int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *options,
-                       uint32_t *publisher, int *status);
+                       uint32_t *handle, int *status);
 int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *options,
-                        uint32_t *subscriber, int *status);
+                        uint32_t *handle, int *status);
 /* Forgets any of these. Reliable samples of a publisher still go out; samples a subscriber has not taken are dropped
  * with an entry. OK, or BAD_ARGUMENT: no such handle. */
 int pdi_node_forget(struct pdi_node *node, uint32_t handle, pdi_time now);
@@ -81,30 +81,30 @@ int pdi_node_status(const struct pdi_node *node, uint32_t handle);
 
 /* ---- samples. OK: accepted; AGAIN: a window is full, nothing has happened; BAD_ARGUMENT: never ---- */
 
-int pdi_node_put(struct pdi_node *node, uint32_t publisher, const void *data, size_t size,
+int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
                  pdi_time now);
 /* Several samples as one batch, in few messages: all or none. Sizes are small enough for one packet each. */
-int pdi_node_put_many(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples,
+int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                       size_t count, pdi_time now);
 /* To a name that nobody declared (WDATA): reliably to all peers, or as best effort. */
 int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, const void *data,
                       size_t size, pdi_time now);
-/* A sample written in place: *data has `size` bytes until commit (which sends the first `used` of them) or abandon. */
-int pdi_node_loan(struct pdi_node *node, uint32_t publisher, size_t size, uint8_t **data,
+/* A sample written in place: *data has `size` bytes until commit (which sends the first of them) or abandon. */
+int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t **data,
                   uint32_t *loan);
-int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t used, pdi_time now);
+int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time now);
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
 /* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
  * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
  * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. */
-int pdi_node_begin(struct pdi_node *node, uint32_t publisher, uint64_t total, pdi_time now);
-int pdi_node_more(struct pdi_node *node, uint32_t publisher, const void *data, size_t size,
+int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_time now);
+int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
                   size_t *taken, pdi_time now);
-int pdi_node_end(struct pdi_node *node, uint32_t publisher, int drop, pdi_time now);
+int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now);
 /* Sends what waits for company now. */
 void pdi_node_flush(struct pdi_node *node, pdi_time now);
 /* The conduit of a publisher: 0 and above multicast, -1 - i unicast to peer i. */
-int pdi_node_conduit(const struct pdi_node *node, uint32_t publisher);
+int pdi_node_conduit(const struct pdi_node *node, uint32_t handle);
 
 /* The next sample for this subscriber: OK, AGAIN, BAD_ARGUMENT. Must be released, by the same thread or another. */
 int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *sample,
@@ -125,6 +125,6 @@ int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);
 int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer); /* OK or END */
 /* conduit as from pdi_node_conduit. OK or BAD_ARGUMENT. */
-int pdi_node_window(const struct pdi_node *node, int conduit, pyddsi_window *window);
+int pdi_node_window(const struct pdi_node *node, int number, pyddsi_window *window);
 
 #endif

@@ -111,7 +111,7 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
 /* After news from the peers: who waited to hear a name may know it now, and then the match is told. */
 void pdi_plan_learn(struct pdi_node *node, pdi_time now)
 {
-    for (uint32_t i = 0; i < node->config.publishers_max; i++) {
+    for (uint32_t i = 0; i < node->publishers_used; i++) {
         struct pdi_publisher *publisher = &node->publishers[i];
         if (!publisher->used || !publisher->learning) {
             continue;

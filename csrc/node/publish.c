@@ -23,6 +23,7 @@ static uint32_t overhead(const struct pdi_node *node, const struct pdi_entry *mo
         model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
     size += (model->flags & PYDDSI_A) != 0 ? pdi_vle_size(model->data_id) : 0;
     size += model->kind == PYDDSI_SDATA ? 3 : 0;
+    size += model->mark == PDI_MARK_MIGRATE ? PDI_MOVE_BYTES : 0;
     return size + (fragment ? 1 + sn + 5 : 0);
 }
 
@@ -32,7 +33,7 @@ static uint32_t piece_of(const struct pdi_node *node, const struct pdi_entry *mo
     if (size + overhead(node, model, false) <= node->config.packet_max) {
         return 0;
     }
-    return node->config.packet_max - overhead(node, model, true) - PDI_MOVE_BYTES;
+    return node->config.packet_max - overhead(node, model, true);
 }
 
 uint32_t pdi_publish_pieces(size_t size, uint32_t piece)
@@ -130,10 +131,14 @@ static int room(struct pdi_node *node, const struct pdi_way *way, uint32_t size,
     return status;
 }
 
-/* The first sample after a change of ways carries the move. */
-static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher,
-                      const struct pdi_conduit *on, uint64_t number)
+/* The first message after a change of ways carries the move. */
+void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
+                      const struct pdi_conduit *on, struct pdi_entry *entry)
 {
+    entry->mark = 0;
+    if (publisher == NULL || publisher->move_from == 0) {
+        return;
+    }
     const struct pdi_conduit *left = &node->out[publisher->move_from - 1];
     publisher->move_from = 0;
     for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
@@ -142,11 +147,12 @@ static void mark_move(struct pdi_node *node, struct pdi_publisher *publisher,
             *move = (struct pdi_move){.used = 1,
                                       .left = left->id,
                                       .on = on->number,
-                                      .number = number,
+                                      .number = on->window.next,
                                       .id = publisher->id,
                                       .last_reliable = left->window.next - 1,
                                       .last_best = left->best - 1};
             node->moves_used++;
+            entry->mark = PDI_MARK_MIGRATE;
             return;
         }
     }
@@ -170,10 +176,7 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
     if (size != 0) {
         memcpy(pdi_window_data(&conduit->window, &loan), payload.data, size);
     }
-    if (publisher != NULL && publisher->move_from != 0) {
-        entry.mark = PDI_MARK_MIGRATE;
-        mark_move(node, publisher, conduit, conduit->window.next);
-    }
+    pdi_publish_move(node, publisher, conduit, &entry);
     (void)pdi_reliable_commit(node, conduit, &loan, size, piece, &entry, now);
 }
 
@@ -225,6 +228,7 @@ static struct pdi_entry model_of(const struct pdi_publisher *publisher)
         .id = alias ? publisher->via : publisher->id,
         .data_id = alias ? publisher->id : 0,
         .space = publisher->space,
+        .mark = publisher->way == PYDDSI_WAY_AUTO ? PDI_MARK_MIGRATE : 0, /* room for it */
     };
 }
 
@@ -233,7 +237,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     pyddsi_bytes payload = {data, size};
-    struct pdi_way way;
+    struct pdi_way way = {0};
     node->now = now > node->now ? now : node->now;
     if (publisher == NULL || node->closing) {
         return PYDDSI_BAD_ARGUMENT;
@@ -253,6 +257,9 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     if (goes) {
         struct pdi_entry model = model_of(publisher);
         uint32_t piece = piece_of(node, &model, size);
+        if (!publisher->reliable && piece != 0 && size > node->scratch.size) {
+            return PYDDSI_BAD_ARGUMENT;
+        }
         uint32_t needed = needs(&model, piece);
         if (needed != 0) {
             fit_way(node, publisher, &way, needed, now);
@@ -264,6 +271,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
                 return status;
             }
         } else {
+            model.mark = 0;
             pdi_best_put(node, &way, &model, payload, piece, now);
         }
     }

@@ -61,6 +61,12 @@ uint8_t *pdi_node_slot(struct pdi_node *node, size_t *room)
     return node->slot != PDI_POOL_NONE ? pdi_pool_data(&node->pool, node->slot) : node->spare;
 }
 
+/* The conduits that a message may name: an ACKNACK one of ours, all others one of the sender's. */
+static uint32_t limit_of(const struct pdi_node *node, const pyddsi_message *message)
+{
+    return message->kind == PYDDSI_ACKNACK ? node->config.multicasts + 1 : node->config.conduits_in;
+}
+
 /* Walks over the messages of a packet. */
 static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t peer, bool inside,
                  pyddsi_bytes packet, pdi_time now)
@@ -79,7 +85,7 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
                    message.kind == PYDDSI_RSPACE) {
             continue;
-        } else if (inside && message.conduit < node->config.conduits_in &&
+        } else if (inside && message.conduit < limit_of(node, &message) &&
                    message.space < PYDDSI_SPACES_MAX) {
             dispatch(node, peer, node->slot, &message, now);
         } else if (inside) {

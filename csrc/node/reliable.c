@@ -22,7 +22,7 @@ static void wake(struct pdi_node *node, const struct pdi_conduit *conduit)
 uint64_t pdi_conduit_base(const struct pdi_conduit *conduit)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
-    return conduit->window.next - (uint32_t)((uint32_t)conduit->window.next - span.base);
+    return conduit->window.next - ((uint32_t)conduit->window.next - span.base);
 }
 
 /* ---- room ---- */
@@ -166,7 +166,10 @@ static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t 
 {
     uint64_t base = pdi_conduit_base(conduit);
     pdi_time rtt = node->peers[peer].rtt.smooth;
+    uint32_t least =
+        1000 * node->config.synch_ms / 4; /* however near the one who asks pretends to be */
     uint32_t pause = (uint32_t)((rtt - rtt / 8) / PDI_TIME_US);
+    pause = pause > least ? pause : least;
     uint32_t now_us = (uint32_t)(now / PDI_TIME_US);
     uint64_t from = UINT64_MAX;
     for (unsigned i = 0; i <= 64; i++) {
@@ -221,7 +224,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     uint64_t number = next - ahead;
     acknowledged(node, conduit, peer, number < conduit->sent ? number : conduit->sent, now);
-    if (nack) {
+    if (nack && member->joined) {
         if (number < base) {
             node->peers[peer].tells |= UINT64_C(1) << message->conduit;
             pdi_bitset_set(node->talk, peer);

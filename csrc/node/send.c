@@ -37,9 +37,9 @@ static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit
 static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, int s,
                           uint8_t *out, size_t room, pdi_time now)
 {
-    struct pdi_window_span span = pdi_window_span(&conduit->window);
-    uint64_t next = conduit->window.next;
-    uint64_t outstanding = span.next - span.base;
+    /* what is still unsent comes by itself; to announce it would only make it asked for */
+    uint64_t next = conduit->sent;
+    uint64_t outstanding = next - pdi_conduit_base(conduit);
     size_t size = 0;
     pyddsi_fault fault;
     if (peer != PDI_NONE) {
@@ -51,7 +51,10 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
             pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, base - member->acked, now);
             member->acked = base;
         }
-        if (member->joined && next - member->acked < outstanding) {
+        if (member->joined && member->acked > next) {
+            next = member->acked; /* it begins behind what is still to be sent */
+            outstanding = 0;
+        } else if (member->joined && next - member->acked < outstanding) {
             outstanding = next - member->acked;
         }
         pyddsi_message keepalive = {.kind = PYDDSI_KEEPALIVE,
@@ -142,6 +145,7 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
         uint32_t size = pdi_pack_size(node, conduit, entry, number);
         if ((size_t)(limit - at) < size) {
+            PDI_CHECK(at != out); /* what does not fit an empty packet would stay for ever */
             break;
         }
         entry->sent_us = sent_us;
@@ -182,7 +186,7 @@ static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t 
     struct pdi_window *window = &conduit->window;
     struct pdi_window_span span = pdi_window_span(window);
     uint64_t end = conduit->sent;
-    uint64_t base = window->next - (uint32_t)((uint32_t)window->next - span.base);
+    uint64_t base = window->next - ((uint32_t)window->next - span.base);
     uint64_t number = conduit->wanted_from > base ? conduit->wanted_from : base;
     uint8_t *at = out, *limit = out + room, *header = NULL;
     for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */

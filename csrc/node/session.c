@@ -275,6 +275,13 @@ void pdi_session_forget(struct pdi_node *node, uint32_t peer)
     pdi_timer_set(node, pdi_timer_peer(peer), PDI_TIME_NEVER);
 }
 
+/* A slot that was claimed, and perhaps opening, and came to nothing. */
+void pdi_session_undo(struct pdi_node *node, uint32_t peer)
+{
+    node->opening -= pdi_peer_give_up(&node->peers[peer].word) == PYDDSI_OK;
+    pdi_session_forget(node, peer);
+}
+
 /* Cleans up an EXPIRED peer that nobody works for. Everything of it is gone afterwards. */
 bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
 {

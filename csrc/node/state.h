@@ -47,14 +47,15 @@
 #include "wire/decode.h"
 #include "wire/name.h"
 
-#define PDI_NONE        UINT32_MAX
-#define PDI_PAGE        1024U /* the unit in which peers' windows are handed out */
-#define PDI_SHELF_PAGE  64U
-#define PDI_CHORES_MAX  256U
-#define PDI_REPLIES_MAX 256U
-#define PDI_DRAFTS      8U /* packets of best effort that may wait for output, per node */
-#define PDI_LOANS_MAX   64U
-#define PDI_ROUTE_CACHE 256U /* a power of two */
+#define PDI_NONE            UINT32_MAX
+#define PDI_PAGE            1024U /* the unit in which peers' windows are handed out */
+#define PDI_SHELF_PAGE      64U
+#define PDI_CHORES_MAX      256U
+#define PDI_REPLIES_MAX     256U
+#define PDI_DRAFTS          8U    /* packets of best effort that may wait for output, per node */
+#define PDI_SCRATCH_ENTRIES 2048U /* for loans, and for best effort that leaves in pieces to many */
+#define PDI_LOANS_MAX       64U
+#define PDI_ROUTE_CACHE     256U /* a power of two */
 #define PDI_ROUTE_READERS                                                                          \
     32U /* local subscribers of one resource that the cache holds; more are looked up each time */
 #define PDI_OVERRIDES_MAX    16U
@@ -65,6 +66,8 @@
 #define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_PING_MS          500U
+#define PDI_PINGS_FIRST  8U /* answers until then come from pings that go sixteen times as often */
+#define PDI_PING_LOST_MS 4000U /* a PING without an answer for so long is lost */
 
 /* ---- what a conduit remembers of one of its members ---- */
 struct pdi_member {
@@ -77,6 +80,7 @@ struct pdi_member {
 enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4 };
 
 /* ---- a conduit we send on ---- */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what belongs together stands together. */
 struct pdi_conduit {
     struct pdi_window window;
     pyddsi_endpoint to;
@@ -215,7 +219,9 @@ struct pdi_subscriber {
     uint64_t id;
     uint32_t ring,
         ring_size; /* first record and number of records in node->records; a power of two */
-    struct pdi_atomic64 head, tail;
+    PDI_CACHE_ALIGNED struct pdi_atomic64
+        head; /* the reader's, and the producer's when it drops the oldest */
+    PDI_CACHE_ALIGNED struct pdi_atomic64 tail; /* the producer's */
     uint32_t guards;
     uint32_t guard_publisher[PYDDSI_GUARD_MAX];
     uint32_t guard_bytes[PYDDSI_GUARD_MAX];
@@ -272,9 +278,9 @@ struct pdi_route {
     uint64_t changes; /* of the registry when it was looked up */
     uint8_t space;
     uint8_t valid;
-    uint16_t count; /* more than PDI_ROUTE_READERS: not remembered */
-    uint16_t reader[PDI_ROUTE_READERS];
-    const struct pdi_predicate *filter[PDI_ROUTE_READERS]; /* null: everything */
+    uint32_t count; /* more than PDI_ROUTE_READERS: not remembered */
+    uint16_t *reader;
+    const struct pdi_predicate **filter; /* null: everything */
 };
 
 struct pdi_open_loan {
@@ -290,6 +296,9 @@ struct pdi_open_loan {
 struct pdi_outflow {
     uint8_t used;
     uint8_t started;
+    uint8_t torso;      /* given up: a last piece that says so waits for room */
+    uint8_t space;      /* then: the space and */
+    uint64_t id;        /* the id of the resource */
     uint32_t publisher; /* index */
     uint32_t conduit;
     uint64_t life;  /* of the peer's session, so that its successor is not taken for it */
@@ -351,6 +360,7 @@ struct pdi_puller {
     const struct pdi_predicate *predicate;
 };
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): likewise. */
 struct pdi_node {
     pyddsi_config config;
     struct pdi_seq seq;
@@ -406,6 +416,8 @@ struct pdi_node {
     struct pdi_assembler assembler;
     uint32_t *series_holds; /* readers that look at each complete series */
     uint64_t *series_via;
+    uint32_t *route_handles;
+    uint16_t *slot_kept; /* messages of each slot that wait for their turn */
     struct pdi_route *routes;
     struct pdi_barrier barriers[PDI_BARRIERS_MAX];
     uint32_t barriers_used;
@@ -413,6 +425,7 @@ struct pdi_node {
     /* here */
     struct pdi_registry *registry;
     struct pdi_publisher *publishers;
+    uint32_t publishers_used, readers_used; /* places at and above were never used */
     struct pdi_subscriber *readers;
     struct pdi_thing *things;
     uint32_t things_max;
@@ -512,6 +525,7 @@ void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endp
 void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore);
 bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now);
 uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore);
+void pdi_session_undo(struct pdi_node *node, uint32_t peer);
 void pdi_session_forget(struct pdi_node *node, uint32_t peer);
 bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now);
 bool pdi_session_replace(struct pdi_node *node, uint32_t peer, pdi_time now);
@@ -621,6 +635,8 @@ void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
 void pdi_ring_release(struct pdi_node *node, uint32_t held);
 
 /* publish.c */
+void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
+                      const struct pdi_conduit *on, struct pdi_entry *entry);
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now);
 uint32_t pdi_publish_pieces(size_t size, uint32_t piece);
@@ -628,10 +644,11 @@ uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, ui
 struct pdi_way pdi_way_usual(struct pdi_node *node, struct pdi_publisher *publisher);
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
                            size_t size);
-int pdi_publish_each(struct pdi_node *node, uint32_t publisher, const pyddsi_bytes *samples,
+int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                      size_t count, pdi_time now);
 
 /* stream.c */
+void pdi_stream_tick(struct pdi_node *node, pdi_time now);
 void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 
 /* pack.c: entries to packets */

@@ -40,7 +40,7 @@ static struct pdi_outflow *next(struct pdi_node *node, uint32_t publisher, uint3
 {
     for (; *i < PDI_OUTFLOWS_MAX; (*i)++) {
         struct pdi_outflow *flow = &node->outflows[*i];
-        if (flow->used && flow->publisher == publisher) {
+        if (flow->used && !flow->torso && flow->publisher == publisher) {
             if (conduit_of(node, flow) != NULL) {
                 (*i)++;
                 return flow;
@@ -55,7 +55,8 @@ static void finish(struct pdi_node *node, struct pdi_publisher *publisher)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
     for (uint32_t i = 0; i < PDI_OUTFLOWS_MAX; i++) {
-        node->outflows[i].used = node->outflows[i].used && node->outflows[i].publisher != index;
+        struct pdi_outflow *flow = &node->outflows[i];
+        flow->used = flow->used && (flow->torso || flow->publisher != index);
     }
     publisher->streaming = 0;
 }
@@ -70,6 +71,9 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     }
     if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
         return PYDDSI_AGAIN;
+    }
+    if (publisher->keeps || publisher->filters) {
+        return PYDDSI_BAD_ARGUMENT; /* it would have to be kept, or looked at, as a whole */
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
@@ -106,7 +110,7 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     return PYDDSI_OK;
 }
 
-static int write_pieces(struct pdi_node *node, const struct pdi_publisher *publisher,
+static int write_pieces(struct pdi_node *node, struct pdi_publisher *publisher,
                         struct pdi_outflow *flow, const uint8_t *data, uint32_t size,
                         uint32_t fragments, pdi_time now)
 {
@@ -125,6 +129,7 @@ static int write_pieces(struct pdi_node *node, const struct pdi_publisher *publi
         return status;
     }
     memcpy(pdi_window_data(&conduit->window, &loan), data, size);
+    pdi_publish_move(node, flow->started ? NULL : publisher, conduit, &model);
     uint64_t number = pdi_reliable_commit(node, conduit, &loan, size, piece, &model, now);
     flow->first = flow->started ? flow->first : number;
     flow->started = 1;
@@ -179,18 +184,53 @@ int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size
     return *taken != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
 }
 
+/* A last piece that contradicts the others. False: there is no room for it now. */
+static bool end_torso(struct pdi_node *node, struct pdi_outflow *flow, pdi_time now)
+{
+    struct pdi_conduit *conduit = conduit_of(node, flow);
+    struct pdi_loan loan;
+    struct pdi_entry model = {.kind = PYDDSI_SDATA,
+                              .flags = PYDDSI_R,
+                              .id = flow->id,
+                              .space = flow->space,
+                              .fragment = 1,
+                              .first = flow->first,
+                              .fragments = 1};
+    if (conduit == NULL || !flow->started) {
+        return true;
+    }
+    if (pdi_reliable_reserve(node, conduit, 1, 1, &loan) != PYDDSI_OK) {
+        return false;
+    }
+    *pdi_window_data(&conduit->window, &loan) = 0;
+    (void)pdi_reliable_commit(node, conduit, &loan, 1, 0, &model, now);
+    return true;
+}
+
+/* Ends what was given up while there was no room. */
+void pdi_stream_tick(struct pdi_node *node, pdi_time now)
+{
+    for (uint32_t i = 0; i < PDI_OUTFLOWS_MAX; i++) {
+        struct pdi_outflow *flow = &node->outflows[i];
+        if (flow->used && flow->torso && end_torso(node, flow, now)) {
+            flow->used = 0;
+        }
+    }
+}
+
 void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
-    uint32_t i = 0;
-    struct pdi_outflow *flow;
-    while (publisher->streaming &&
-           (flow = next(node, index, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
-        if (flow->started) {
-            (void)write_pieces(node, publisher, flow, (const uint8_t *)"", 1, 1, now);
+    for (uint32_t i = 0; i < PDI_OUTFLOWS_MAX; i++) {
+        struct pdi_outflow *flow = &node->outflows[i];
+        if (flow->used && !flow->torso && flow->publisher == index) {
+            flow->torso = 1;
+            flow->id = publisher->id;
+            flow->space = publisher->space;
         }
     }
-    finish(node, publisher);
+    publisher->streaming = 0;
+    pdi_stream_tick(node, now);
 }
 
 int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now)
@@ -202,10 +242,6 @@ int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now)
     }
     if (!publisher->streaming) {
         return PYDDSI_OK;
-    }
-    if (room(node, (uint32_t)(publisher - node->publishers), 1, publisher->stream_piece) ==
-        PYDDSI_AGAIN) {
-        return PYDDSI_AGAIN;
     }
     pdi_stream_forget(node, publisher, now);
     return PYDDSI_OK;

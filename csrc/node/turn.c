@@ -39,7 +39,7 @@ static void recall(const struct pdi_node *node, const struct pdi_kept *kept, uin
 
 static void drop_kept(struct pdi_node *node, uint32_t peer, uint32_t slot)
 {
-    node->peers[peer].slots--;
+    node->peers[peer].slots -= --node->slot_kept[slot] == 0;
     pdi_pool_drop(&node->pool, slot);
 }
 
@@ -157,10 +157,12 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
     }
     if (verdict == PDI_ORDER_EARLY) {
         struct pdi_node_peer *who = &node->peers[peer];
-        if (arrival->slot != PDI_POOL_NONE && who->slots < node->config.slots_max / 2 + 1) {
+        uint32_t share = node->config.slots_max / (node->established + 1) + 1;
+        if (arrival->slot != PDI_POOL_NONE &&
+            (who->slots < share || node->slot_kept[arrival->slot] != 0)) {
             struct pdi_kept kept = remember(arrival, message);
             pdi_pool_hold(&node->pool, arrival->slot);
-            who->slots++;
+            who->slots += node->slot_kept[arrival->slot]++ == 0;
             pdi_order_keep(order, arrival->number, &kept);
         } else {
             order->held = 0; /* nothing is kept there: it will be asked for again */
@@ -272,7 +274,14 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
     pyddsi_message message = {.kind = PYDDSI_ACKNACK};
-    int nack = pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt), &message.sn, &message.mask);
+    /* Without a slot nothing that is early could be kept: then nothing is asked for until the sender's next SYNCH. */
+    bool starved = node->slot == PDI_POOL_NONE && pdi_pool_free(&node->pool) == 0;
+    int nack = starved
+                   ? 0
+                   : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt), &message.sn, &message.mask);
+    if (starved) {
+        message.sn = pdi_seq_wrap(&node->seq, order->expected);
+    }
     if (!nack && !answer) {
         return 0;
     }

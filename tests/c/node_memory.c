@@ -4,7 +4,7 @@
  * and nobody may have asked it for a byte meanwhile. Under a sanitizer, which has an allocator of
  * its own, that one's hooks are counted instead. Either way the counter is tried out first.
  *
- * Long, because the little network that the nodes live in, the allocator and a life of everything
+ * It is long because the little network that the nodes live in, the allocator and a life of everything
  * stand in it beside the tests of sizes. */
 #include "base/rand.h"
 #include "node/state.h"
@@ -726,6 +726,11 @@ static void test_lines(void)
         if (i > 0) {
             CHECK(first > line_of((const uint8_t *)&node->out[i - 1].window.region_tail));
         }
+    }
+    const void *pieces[] = {node->out,   node->members, node->orders, node->kept,
+                            node->peers, node->readers, node->work,   node->pool.holds};
+    for (uint32_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        CHECK_EQ((uintptr_t)pieces[i] % PDI_CACHE_LINE, 0);
     }
     uintptr_t last = line_of((const uint8_t *)(node + 1) - 1);
     CHECK(line_of(node->out) > last && line_of(node->orders) > last && line_of(node->peers) > last);

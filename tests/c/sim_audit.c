@@ -193,6 +193,80 @@ static void test_edges(void)
     finish(&fixture);
 }
 
+/* If this fails, a subscriber is blamed for what went by before it was there. */
+static void test_newcomer(void)
+{
+    struct fixture fixture;
+    uint8_t payload[2][SIZE];
+    struct pdi_topic topic = {.resource = 1, .reliable = 1};
+    begin(&fixture);
+    put(&fixture, payload[0]);
+    fixture.audience = pdi_audit_audience(&fixture.audit, 1, 10, &topic);
+    put(&fixture, payload[1]);
+    take(&fixture, payload[1]);
+    CHECK_EQ(found(&fixture), 0);
+    finish(&fixture);
+}
+
+/* If this fails, books that do not balance, packets that stay, samples that nobody reads are overlooked. */
+static void test_books(void)
+{
+    struct fixture fixture;
+    begin(&fixture);
+    pdi_audit_windows(&fixture.audit, 0, true);
+    pdi_audit_memory(&fixture.audit, 0);
+    CHECK_EQ(found(&fixture), 0);
+    fixture.audit.nodes[0].stats.owed += 5;
+    pdi_audit_windows(&fixture.audit, 0, true);
+    CHECK_EQ(found(&fixture), 1);
+    fixture.audit.nodes[0].slots++;
+    pdi_audit_memory(&fixture.audit, 0);
+    CHECK_EQ(found(&fixture), 1);
+    const pyddsi_publisher_options publisher = {
+        .resource = 1, .reliability = PYDDSI_RELIABLE, .way = PYDDSI_WAY_EACH};
+    const pyddsi_subscriber_options subscriber = {
+        .resource = 1, .reliability = PYDDSI_RELIABLE, .mode = PYDDSI_PUSH, .depth = 4};
+    uint32_t from, to;
+    int status;
+    pdi_time now;
+    struct pdi_world *world = &fixture.world;
+    CHECK_EQ(pdi_node_publisher(pdi_world_enter(world, 0, NULL), &publisher, &from, &status), 0);
+    pdi_world_leave(world, 0);
+    CHECK_EQ(pdi_node_subscriber(pdi_world_enter(world, 1, NULL), &subscriber, &to, &status), 0);
+    pdi_world_leave(world, 1);
+    CHECK_EQ(pdi_world_run_until_quiet(world, 5 * PDI_TIME_S), PYDDSI_OK);
+    struct pdi_node *node = pdi_world_enter(world, 0, &now);
+    CHECK_EQ(pdi_node_put(node, from, "x", 1, now), PYDDSI_OK);
+    pdi_world_leave(world, 0);
+    (void)pdi_world_run(world, PDI_TIME_S / 10);
+    pyddsi_stats stats;
+    pdi_node_stats(world->nodes[1].node, &stats);
+    fixture.audit.nodes[1].slots = stats.allocated_slots;
+    pdi_audit_memory(&fixture.audit, 1);
+    CHECK_EQ(found(&fixture), 1);
+    CHECK(strstr(last_text(&fixture), "rings") != NULL);
+    finish(&fixture);
+}
+
+/* If this fails, the audit does not notice that a session began or broke. */
+static void test_sessions(void)
+{
+    struct fixture fixture;
+    begin(&fixture);
+    memset(fixture.audit.sessions, 0, sizeof(fixture.audit.sessions));
+    CHECK_EQ(pdi_world_run_until_quiet(&fixture.world, 5 * PDI_TIME_S), PYDDSI_OK);
+    pdi_audit_step(&fixture.audit, 0);
+    CHECK(fixture.audit.sessions[0][1].connected && fixture.audit.sessions[0][1].current);
+    CHECK_EQ(fixture.audit.sessions[0][1].broken, 0);
+    (void)pdi_world_crash(&fixture.world, 1);
+    (void)pdi_world_run(&fixture.world, 60 * PDI_TIME_S);
+    pdi_audit_step(&fixture.audit, 0);
+    CHECK(!fixture.audit.sessions[0][1].connected);
+    CHECK(fixture.audit.sessions[0][1].broken > 0);
+    CHECK_EQ(fixture.audit.authors[fixture.author].matched, 0);
+    finish(&fixture);
+}
+
 /* If this fails, a broken session excuses what came after it, or what nobody has written down. */
 static void test_excuses(void)
 {
@@ -290,6 +364,9 @@ int main(void)
     test_order();
     test_holes();
     test_edges();
+    test_newcomer();
+    test_books();
+    test_sessions();
     test_excuses();
     test_settled();
     test_strangers();

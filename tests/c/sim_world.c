@@ -1,4 +1,6 @@
-/* The simulator's world: links, clocks, faults, the log, and that one seed is one run. */
+/* The simulator's world: links, clocks, faults, the log, and that one seed is one run.
+ *
+ * It is long because every kind of fault has a test of its own. */
 #include <stdlib.h>
 
 #include "sim/world.h"
@@ -146,6 +148,28 @@ static void test_cut(void)
     end(world);
 }
 
+/* If this fails, packets of one moment have no order, or links of one sender share their fate. */
+static void test_moment(void)
+{
+    struct pdi_world *world = world_of(19, 3);
+    uint32_t differ = 0;
+    (void)pdi_world_run(world, MS);
+    pdi_world_log(world, true, 0);
+    send(world, 0, 1, 1);
+    send(world, 0, 1, 2);
+    CHECK(world->log.rows[0].arrives_ns < world->log.rows[1].arrives_ns);
+    pyddsi_sim_link bad = {.loss_ppm = 500000};
+    (void)pdi_world_link_set(world, 0, -1, &bad);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint64_t first = world->log.count;
+        send(world, 0, 1, i);
+        send(world, 0, 2, i);
+        differ += world->log.rows[first].fate != world->log.rows[first + 1].fate;
+    }
+    CHECK(differ > 0);
+    end(world);
+}
+
 /* If this fails, a slow link carries more than its rate, or its queue grows without limit. */
 static void test_rate(void)
 {
@@ -263,6 +287,13 @@ static void test_pause(void)
     CHECK(packets_in(world, 1) >= before + PDI_WORLD_HELD_MAX);
     CHECK(packets_in(world, 1) <= before + PDI_WORLD_HELD_MAX + 2);
     CHECK(world->lost >= 10);
+    CHECK_EQ(pdi_world_pause(world, 1, 500 * MS), PYDDSI_OK);
+    before = world->sent;
+    (void)pdi_world_crash(world, 0);
+    (void)pdi_world_run(world, 400 * MS); /* several times its interval of scouting */
+    CHECK_EQ(world->sent, before);
+    CHECK_EQ(pdi_world_restart(world, 1, 1), PYDDSI_OK);
+    CHECK(pdi_world_awake(world, 1));
     end(world);
 }
 
@@ -327,7 +358,41 @@ static void test_quiet(void)
     CHECK(pdi_world_joined(world, 2, 1));
     CHECK(pdi_world_quiet(world, &why));
     CHECK(why == NULL);
+    pyddsi_endpoint stranger = {.ip = {10, 9, 9, 9}, .port = 99, .kind = 4};
+    CHECK_EQ(pdi_world_inject(world, 1, &stranger, (const uint8_t *)"\x02\x04\x00", 3), PYDDSI_OK);
+    (void)pdi_world_run(world, MS);
+    CHECK(!pdi_world_quiet(world, NULL)); /* it says HELLO, and never accepts */
+    CHECK_EQ(pdi_world_run_until_quiet(world, 60 * PDI_TIME_S), PYDDSI_OK);
+    const pyddsi_subscriber_options subscriber = {
+        .resource = 1, .reliability = PYDDSI_RELIABLE, .mode = PYDDSI_PUSH, .depth = 4};
+    uint32_t from[2], to;
+    int status;
+    for (uint8_t i = 0; i < 2; i++) {
+        const pyddsi_publisher_options publisher = {.resource = 1,
+                                                    .reliability = PYDDSI_RELIABLE,
+                                                    .way = i == 0 ? PYDDSI_WAY_EACH
+                                                                  : PYDDSI_WAY_MULTICAST};
+        CHECK_EQ(pdi_node_publisher(pdi_world_enter(world, 0, NULL), &publisher, &from[i], &status),
+                 0);
+        pdi_world_declared(world, 0, from[i]);
+        pdi_world_leave(world, 0);
+    }
+    CHECK_EQ(pdi_node_subscriber(pdi_world_enter(world, 1, NULL), &subscriber, &to, &status), 0);
+    pdi_world_declared(world, 1, to);
+    pdi_world_leave(world, 1);
+    CHECK(!pdi_world_quiet(world, NULL));
+    CHECK_EQ(pdi_world_run_until_quiet(world, 2000 * MS), PYDDSI_OK);
+    for (uint8_t i = 0; i < 2; i++) {
+        pdi_time now;
+        struct pdi_node *node = pdi_world_enter(world, 0, &now);
+        CHECK_EQ(pdi_node_put(node, from[i], "x", 1, now), PYDDSI_OK);
+        pdi_world_leave(world, 0);
+        CHECK(!pdi_world_quiet(world, &why));
+        CHECK_TEXT(why, "a window is not acknowledged");
+        CHECK_EQ(pdi_world_run_until_quiet(world, 2000 * MS), PYDDSI_OK);
+    }
     CHECK_EQ(pdi_world_crash(world, 2), PYDDSI_OK);
+    CHECK_EQ(pdi_world_run_until_quiet(world, 60 * PDI_TIME_S), PYDDSI_OK);
     CHECK(pdi_world_quiet(world, NULL)); /* nobody owes the dead one anything */
     CHECK_EQ(pdi_world_restart(world, 2, 0), PYDDSI_OK);
     CHECK(!pdi_world_quiet(world, NULL));
@@ -397,6 +462,7 @@ int main(void)
     test_good_link();
     test_chances();
     test_cut();
+    test_moment();
     test_rate();
     test_streams();
     test_groups();

@@ -8,6 +8,8 @@ What the original delivered is not in a capture, but what it must have delivered
 acknowledged on, every reliable sample that it subscribed to, once and in order; and of best effort, everything after
 the session began that is newer than what came before. The node sees what passed the capture point, so it has to end at
 least where the original did.
+
+It is long because the table of the captures, the plainest receiver there is and the replay are one argument.
 """
 
 from __future__ import annotations
@@ -304,8 +306,13 @@ class Replay:
         self.drops: Counter[tuple[str, str]] = Counter()
         self.established: set[bytes] = set()
 
-    def run(self, *, losing: bool = False) -> None:
-        """Play it; `losing`: a packet whose data comes again later in the capture does not come the first time."""
+    def run(self, *, losing: bool = False, doubling: bool = False) -> None:
+        """
+        Play it.
+
+        losing: a packet whose data comes again later in the capture does not come the first time
+        doubling: each packet comes twice, as a network may have it
+        """
         lost = self.repeated() if losing else set()
         with Sim(1, defaults=self.options) as sim:
             node = sim.node("ours", id=self.ids[self.side], multicast_to=self.groups())
@@ -317,7 +324,8 @@ class Replay:
                 meant = packet.target.multicast or packet.target == self.side
                 if packet.source != self.side and meant and i not in lost:
                     source = (str(packet.source.address), packet.source.port)
-                    sim.inject(node, packet.data, source=source)
+                    for _ in range(1 + doubling):
+                        sim.inject(node, packet.data, source=source)
                 self.read()
             sim.run(0.1)
             self.read()
@@ -484,3 +492,15 @@ def test_deliveries_with_losses(name: str, side: str) -> None:
     plain = replayed(name, side)
     assert replay.drops["order", "repeat"] <= plain.drops["order", "repeat"]
     assert replay.acknowledged() == plain.acknowledged()
+
+
+DOUBLING = [(name, side) for name, side in SIDES if 0 < SAMPLES[name][side] < 1000]
+
+
+@pytest.mark.parametrize(("name", "side"), DOUBLING)
+def test_deliveries_with_duplicates(name: str, side: str) -> None:
+    """What the network doubles is delivered twice, or makes a session or a conduit begin anew."""
+    replay = Replay(name, side)
+    replay.run(doubling=True)
+    assert replay.taken == replay.model.taken
+    assert replay.acknowledged() == replayed(name, side).acknowledged()

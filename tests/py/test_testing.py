@@ -1,21 +1,16 @@
 """
-`pyddsi.testing`, as those who test their programs with it meet it: what goes in comes out, whole, once and in order, and
-views never show memory that is used again.
+`pyddsi.testing`, as those who test their programs with it meet it: what goes in comes out, whole, once and in order.
 """
 
 from __future__ import annotations
 
-import gc
 import random
-import weakref
 
 import pytest
 
-from pyddsi._native import lib
 from pyddsi.errors import ClosedError
 from pyddsi.testing import (
     Sim,
-    _world,
 )
 from tests.py.worlds import datas, pair
 
@@ -278,118 +273,3 @@ def test_guard() -> None:
         assert bytes(asked.recv().data) == b"?"
         with pytest.raises(ValueError, match="of the same node"):
             a.subscriber("ask", guard={answers: 10})
-
-
-# ---- views ------------------------------------------------------------------------------------------------------
-
-
-def test_views_hold_their_memory() -> None:
-    """A sample's memory would be used again while somebody looks at it, or never again."""
-    with Sim() as sim:
-        pub, sub = pair(sim)
-        free = sub.node.stats().allocated_slots
-        kept = []
-        for i in range(50):
-            pub.put(b"sample %d" % i)
-            kept.append(sub.recv().data[7:])  # neither the sample nor its whole view stays
-        assert [bytes(view) for view in kept] == [b"%d" % i for i in range(50)]
-        assert sub.node.stats().allocated_slots > free
-        assert sub.node.views == 50
-        del kept
-        assert sub.node.views == 0
-        assert sub.node.stats().allocated_slots == free
-
-
-def test_release() -> None:
-    """A released sample would still be readable, or its memory stay taken; releasing twice would raise."""
-    with Sim() as sim:
-        pub, sub = pair(sim)
-        pub.put(b"abc")
-        with sub.recv() as sample:
-            view = sample.data
-            assert view.readonly
-            assert sub.node.views == 1
-        with pytest.raises(ValueError, match="released"):
-            bytes(view)
-        sample.release()
-        assert sub.node.views == 0
-
-
-@pytest.mark.parametrize("end", ["crash", "restart", "close", "sim"])
-def test_views_end_with_their_node(end: str) -> None:
-    """A view would show memory of a node that is gone: bytes of somebody else, or none at all."""
-    with Sim() as sim:
-        pub, sub = pair(sim)
-        pub.put(b"abc")
-        pub.put(b"def")
-        sample, view = sub.recv(), sub.recv().data
-        if end == "sim":
-            sim.close()
-        else:
-            getattr(sub.node, end)()
-        for gone in (sample.data, view):
-            with pytest.raises(ValueError, match="released"):
-                bytes(gone)
-        assert sub.node.views == 0
-
-
-def test_parts_of_views_survive_or_forbid() -> None:
-    """A part of a view would be read after its memory was freed or given to another life of the node."""
-    with Sim() as sim:
-        pub, sub = pair(
-            sim, multicast_bytes=48 << 20
-        )  # so much is given back to the system when it is freed
-        pub.put(b"abcdef")
-        part = sub.recv().data[2:4]
-        sub.node.crash()
-        assert bytes(part) == b"cd"
-        with pytest.raises(
-            BufferError, match=r"node 'b' cannot restart.*1 samples are still looked at"
-        ):
-            sub.node.restart()
-        sim.close()
-        assert bytes(part) == b"cd"
-    memory = weakref.ref(sim.world)
-    del sim, pub, sub
-    gc.collect()
-    assert memory() is not None
-    assert bytes(part) == b"cd"
-    del part
-    gc.collect()
-    assert memory() is None
-
-
-def test_memory_goes_at_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed Sim would keep its memory until the garbage collector comes, or free it while somebody looks at it."""
-    freed: list[None] = []
-
-    class Lib:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(lib, name)
-
-        def pyddsi_sim_free(self, sim: Any) -> None:
-            freed.append(None)
-            lib.pyddsi_sim_free(sim)
-
-    monkeypatch.setattr(_world, "lib", Lib())
-    gc.disable()
-    try:
-        with Sim() as sim:
-            pub, sub = pair(sim)
-        assert len(freed) == 1
-        with Sim() as sim:
-            pub, sub = pair(sim)
-            pub.put(b"abcdef")
-            part = sub.recv().data[2:4]
-        assert len(freed) == 1
-        with Sim() as other, pair(other)[0].loan(6) as memory:
-            writable = memory[2:4]
-            other.close()
-            assert len(freed) == 1
-    except ClosedError:  # the loan could not be published
-        assert bytes(writable) is not None
-    finally:
-        gc.enable()
-    del sim, pub, sub, other, part, writable, memory
-    gc.collect()
-    assert len(freed) == 3

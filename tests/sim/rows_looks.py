@@ -51,7 +51,9 @@ def declared(
     ]
 
 
-def data(sim: Sim, source: Node | None = None, *, since: int = 0) -> list[tuple[Packet, wire.SData]]:
+def data(
+    sim: Sim, source: Node | None = None, *, since: int = 0
+) -> list[tuple[Packet, wire.SData]]:
     """Single samples among these packets."""
     return spoken(sim, wire.SData, source, since=since)
 

@@ -5,11 +5,11 @@ read off the wire. So a test can say what no correct node would, and sees each b
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from pyddsi import wire
 from pyddsi.capture import Endpoint
-from pyddsi.testing import Node, Packet, Peer, Sim
+from pyddsi.testing import Node, NodeOptions, Packet, Peer, Sim
 
 GROUP = "udp/239.255.0.1:7447"
 AUTHENTICATION = wire.Property(wire.PropertyId.AUTHENTICATION, b"\x02\x03")
@@ -59,7 +59,7 @@ class Stranger:
         """What the node has sent to it, or to a group, since this was last asked; each packet once."""
         log = self.sim.packets()
         new, self._seen = log[self._seen :], len(log)
-        mine = {}
+        mine: dict[int, Packet] = {}
         for packet in new:
             group = packet.to.address.startswith(("239.", "ff"))
             if packet.source == self.node.name and (group or packet.to == self.endpoint):
@@ -123,3 +123,13 @@ class Stranger:
     def state(self) -> str:
         """What the node takes it for."""
         return "unknown" if self.peer is None else self.peer.state
+
+
+def alone(**options: Unpack[NodeOptions]) -> tuple[Sim, Node, Stranger]:
+    """A node that looks for nobody after its start and sends at once, and a stranger that it has not met."""
+    sim = Sim(1)
+    settings: NodeOptions = {"scout": 1000.0, "latency": 0.0}
+    settings.update(options)
+    node = sim.node("a", **settings)
+    sim.run(0.0)
+    return sim, node, Stranger(sim, node)

@@ -13,7 +13,11 @@ from tests.py.worlds import datas
 from tests.sim.rows_looks import all_numbers, data, declared, numbers, spoken
 
 SEEDS = range(6)
-BAD_LINKS = {"loss": 0.15, "duplicate": 0.05, "reorder": 0.1, "jitter": 0.002}
+
+
+def bad_links(sim: Sim) -> None:
+    """From now on packets are lost, doubled and late."""
+    sim.link(loss=0.15, duplicate=0.05, reorder=0.1, jitter=0.002)
 
 
 # ---- modes on the wire ------------------------------------------------------------------------------------------
@@ -54,7 +58,7 @@ def test_push(seed: int) -> None:
         a, b = sim.node("a"), sim.node("b")
         pub, sub = a.publisher("x"), b.subscriber("x", mode="push", depth=256)
         sim.run_until_quiet()
-        sim.link(**BAD_LINKS)
+        bad_links(sim)
         for i in range(100):
             pub.put(b"%d" % i)
             sim.run(0.001)
@@ -72,7 +76,7 @@ def test_pull(seed: int) -> None:
         pub, sub = a.publisher("x", keep=64), b.subscriber("x", mode="pull", depth=64)
         sim.run_until_quiet()
         start = sim.now_ns
-        sim.link(**BAD_LINKS)
+        bad_links(sim)
         for i in range(10):
             pub.put(b"%d" % i)
         sim.run(1.0)
@@ -88,7 +92,9 @@ def test_pull(seed: int) -> None:
             pub.put(b"%d" % i)
         sub.pull()
         assert list(all_numbers(sim, sub, 1.0)) == [10, 11, 12]
-        marks = {m.sn for _, m in data(sim, a, since=start) if m.data_rid == 0 and not len(m.payload)}
+        marks = {
+            m.sn for _, m in data(sim, a, since=start) if m.data_rid == 0 and not len(m.payload)
+        }
         assert len(marks) == sub.answers == 6
 
 
@@ -142,7 +148,7 @@ def test_periodic_push(seed: int, origin: float, period: float, duration: float)
         for got in all_numbers(sim, sub, max(period, origin) + 0.01, 0.001):
             came_at[got] = sim.now
         assert list(came_at) == list(range(80))
-        first = {}
+        first: dict[int, float] = {}
         for packet, message in data(sim, a, since=start):
             first.setdefault(message.sn, packet.sent_ns / 1e9)
         assert len(first) == 80
@@ -164,14 +170,14 @@ def test_periodic_push_on_bad_links(seed: int) -> None:
         sub = b.subscriber("x", mode="periodic_push", period=0.5, duration=0.1, depth=256)
         sim.run_until_quiet()
         start = sim.now_ns
-        sim.link(**BAD_LINKS)
-        got = []
+        bad_links(sim)
+        got: list[int] = []
         for i in range(60):
             pub.put(b"%d" % i)
             got += all_numbers(sim, sub, 0.03)
         got += all_numbers(sim, sub, 3.0)
         assert got == list(range(60))
-        first = {}
+        first: dict[int, float] = {}
         for packet, message in data(sim, a, since=start):
             first.setdefault(message.sn, packet.sent_ns / 1e9)
         assert all(inside(time, 0.0, 0.5, 0.1) for time in first.values())
@@ -203,7 +209,9 @@ def test_periodic_pull(seed: int) -> None:
             assert sub.answers == answer
         assert got == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
         bodies = [
-            p.sent_ns / 1e9 % 1.0 for p, m in data(sim, a, since=start) if m.data_rid not in {None, 0}
+            p.sent_ns / 1e9 % 1.0
+            for p, m in data(sim, a, since=start)
+            if m.data_rid not in {None, 0}
         ]
         assert bodies
         assert max(bodies) < 0.4
@@ -340,7 +348,11 @@ def test_guard(lacking: str) -> None:
 def test_guarded_writes_never_fail(seed: int) -> None:
     """002-6: a handler that answers as its guard says would find no room for it."""
     with Sim(seed, loss=0.1, jitter=0.001) as sim:
-        a, b, c = sim.node("a"), sim.node("b", multicast_bytes=600, multicast_samples=5), sim.node("c")
+        a, b, c = (
+            sim.node("a"),
+            sim.node("b", multicast_bytes=600, multicast_samples=5),
+            sim.node("c"),
+        )
         p1, p2 = b.publisher("p1"), b.publisher("p2")
         got = [c.subscriber("p1", depth=2), c.subscriber("p2", depth=2)]
         ask = a.publisher("ask")
@@ -372,7 +384,11 @@ def test_guarded_writes_never_fail(seed: int) -> None:
 def test_guards_together(seed: int) -> None:
     """002-7: of two guarded subscribers to the same samples one would be called without the other, or one without room."""
     with Sim(seed, loss=0.05) as sim:
-        a, b, c = sim.node("a"), sim.node("b", multicast_bytes=400, multicast_samples=4), sim.node("c")
+        a, b, c = (
+            sim.node("a"),
+            sim.node("b", multicast_bytes=400, multicast_samples=4),
+            sim.node("c"),
+        )
         answer = b.publisher("answer")
         reads = c.subscriber("answer", depth=1)
         ask = a.publisher("ask")
@@ -404,4 +420,3 @@ def test_guards_together(seed: int) -> None:
                 break
         assert counts == [8, 8, 8]
         assert called
-

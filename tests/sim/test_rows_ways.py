@@ -5,6 +5,7 @@ Which way samples go: the number of a publisher's conduit, windows of different 
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -270,7 +271,7 @@ def test_automatic_way(seed: int) -> None:
         assert {frozenset(ways[i]) for i in range(*both)} == {frozenset({True})}
         assert {frozenset(ways[i]) for i in range(*again)} == {frozenset({False})}
         in_order = [min(ways[i]) for i in range(count)]
-        changes = sum(x != y for x, y in zip(in_order, in_order[1:], strict=False))
+        changes = sum(x != y for x, y in pairwise(in_order))
         assert changes == 3
         assert {p.target for p in sent(sim, a) if not p.to.multicast} == {"b", "c"}
 

@@ -6,22 +6,27 @@ A stranger speaks to one node, so that every message, also the wrong ones, comes
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Literal, Unpack
+
 import pytest
 
 from pyddsi import wire
 from pyddsi.testing import Loan, Node, NodeOptions, Publisher, Sim
-from tests.sim.stranger import AUTHENTICATION, GROUP, Stranger, features
+from tests.sim.stranger import AUTHENTICATION, GROUP, Stranger, alone, features
+
+Role = Literal["peer", "client", "broker"]
 
 SHOWN = bytes([len(GROUP)]) + GROUP.encode()
 PLAIN: NodeOptions = {"id": b"\xa0\x02", "features": set()}
 
 
-def world(**options: object) -> tuple[Sim, Node, Stranger]:
-    """A node, and a stranger that it has not met."""
-    sim = Sim(1)
-    node = sim.node("a", **(PLAIN | options))  # type: ignore[typeddict-item, operator]
-    sim.run(0.0)
-    return sim, node, Stranger(sim, node)
+def world(**options: Unpack[NodeOptions]) -> tuple[Sim, Node, Stranger]:
+    """A node that speaks as zhe does, unless it is told otherwise, and a stranger that it has not met."""
+    settings: NodeOptions = {"latency": 0.0005, "scout": 3.0}
+    settings.update(PLAIN)
+    settings.update(options)
+    return alone(**settings)
 
 
 def silent(stranger: Stranger, *kinds: type[wire.Message]) -> bool:
@@ -33,7 +38,7 @@ def silent(stranger: Stranger, *kinds: type[wire.Message]) -> bool:
 
 
 @pytest.mark.parametrize(("role", "mask"), [("peer", 5), ("client", 1), ("broker", 4)])
-def test_scout(role: str, mask: int) -> None:
+def test_scout(role: Role, mask: int) -> None:
     """002-112: a node looks for the others at its start and every scout interval after it."""
     sim, _node, stranger = world(role=role, scout=3.0)
     sim.run(6.5)
@@ -45,10 +50,18 @@ def test_scout(role: str, mask: int) -> None:
 
 @pytest.mark.parametrize(
     ("role", "asked", "mask"),
-    [("peer", 5, 4), ("peer", 4, 4), ("peer", 1, None), ("client", 5, None), ("client", 8, 8)]
-    + [("broker", 1, 1), ("broker", 5, 1), ("broker", 4, None)],
+    [
+        ("peer", 5, 4),
+        ("peer", 4, 4),
+        ("peer", 1, None),
+        ("client", 5, None),
+        ("client", 8, 8),
+        ("broker", 1, 1),
+        ("broker", 5, 1),
+        ("broker", 4, None),
+    ],
 )
-def test_hello(role: str, asked: int, mask: int | None) -> None:
+def test_hello(role: Role, asked: int, mask: int | None) -> None:
     """002-112: a SCOUT is answered at once by those it looks for, with the groups that they hear, and by no others."""
     sim, _node, stranger = world(role=role)
     stranger.packets()
@@ -86,7 +99,7 @@ def test_open_from_there() -> None:
     assert b"\x24\x02\xee\x01\x02\xa0\x02\x32\x01\x0c\x02\x02\x03" in b"".join(data)
     sim.run(20.0)
     alive = [p for p in stranger.packets() if p.data == b"\x10\x02\xa0\x02"]
-    gaps = [two.sent_ns - one.sent_ns for one, two in zip(alive, alive[1:], strict=False)]
+    gaps = [two.sent_ns - one.sent_ns for one, two in pairwise(alive)]
     assert max(gaps) < 5_000_000_000, "its own lease would have ended at the stranger"
     node.close()
     sim.run(0.1)
@@ -183,7 +196,7 @@ def test_accept_and_retry_at_once() -> None:
 
 
 @pytest.mark.parametrize("told", [False, True], ids=["as zhe", "with features"])
-def test_open_twice(told: bool) -> None:
+def test_open_twice(told: bool) -> None:  # noqa: FBT001
     """002-64: one OPEN more is accepted again and changes nothing: one session, and the numbers go on."""
     sim, node, stranger = world(features={"incarnation"}, scout=1000.0)
     told_properties = features(64) if told else [AUTHENTICATION]
@@ -256,9 +269,9 @@ def test_each_transition() -> None:
     assert kinds == ["connected", "disconnected"] * 7 + ["connected"]
 
 
-def held(**options: object) -> tuple[Sim, Node, Stranger, Loan]:
+def held() -> tuple[Sim, Node, Stranger, Loan]:
     """A session whose peer is busy: the application writes in place into its window, and takes its time."""
-    sim, node, stranger = world(**({"scout": 1000.0} | options))
+    sim, node, stranger = world(scout=1000.0)
     stranger.meet(lease=5)
     pub = subscribed(stranger, node)
     loan = pub.loan(16)
@@ -285,7 +298,7 @@ def test_expired_is_deaf() -> None:
     assert (stranger.peer.state, stranger.peer.busy) == ("expired", 1)
     stranger.packets()
     before = node.stats()
-    for message in [
+    late: list[wire.Message | bytes] = [
         wire.SData(1, 5, b"late", reliable=True, sync=True),
         wire.SData(0, 5, b"late"),
         wire.Synch(9, count=9, reliable=True, sync=True),
@@ -296,7 +309,8 @@ def test_expired_is_deaf() -> None:
         wire.Accept(node.id, stranger.id, 0, properties=[]),
         wire.Close(stranger.id, 5),
         b"\x1f\xff",
-    ]:
+    ]
+    for message in late:
         stranger.say(message)
         assert (stranger.peer.state, stranger.peer.busy) == ("expired", 1), message
         sim.run(0.05)
@@ -312,6 +326,25 @@ def test_expired_is_deaf() -> None:
     assert stranger.state == "unknown"
     ends = [event.reason for event in node.events() if event.kind == "disconnected"]
     assert ends == ["lease"], "not the CLOSE that came when it was over"
+
+
+def test_nothing_after_close() -> None:
+    """002-72: what stands behind a CLOSE in the same packet has no effect and gets no answer."""
+    _sim, node, stranger = world()
+    stranger.meet()
+    sub = node.subscriber(5)
+    stranger.begin()
+    stranger.packets()
+    stranger.say(
+        wire.SData(0, 5, b"before", reliable=True),
+        wire.Close(stranger.id, 0),
+        wire.SData(1, 5, b"after", reliable=True, sync=True),
+        wire.SData(0, 5, b"after"),
+        wire.Synch(5, reliable=True, sync=True),
+    )
+    assert [bytes(sample.data) for sample in sub] == [b"before"]
+    assert silent(stranger, wire.AckNack)
+    assert [event.reason for event in node.events() if event.reason] == ["ordinary"]
 
 
 @pytest.mark.parametrize("rest", ["lease", "close", "bytes"])

@@ -1,0 +1,458 @@
+"""
+Breaks the core on purpose, in many small ways, and sees whether the tests notice.
+
+    python tools/mutants.py              all of them
+    python tools/mutants.py -k window    those whose name contains "window"
+    python tools/mutants.py --list       what there is
+
+A mutant is the core with one piece of text replaced. The tree itself is never touched: a copy of it is made in a temporary
+folder, and the changed file lies beside that, where the compiler looks first. Only what includes it is compiled again; the
+rest is linked from the cache of tools/cbuild.py.
+
+    old text ──► the one place in csrc/ROOM that has it ──► changed copy ──► program ──► must fail
+                 none, or several: the list is out of date, which is a failure too
+                                                                │
+    a scenario: the first seed that fails is printed, and the same seed must pass without the mutation, so that it is the
+    mutation that was caught; a test program must pass without it as well
+
+Spaces and line ends of the old text do not matter, so the formatter may wrap the line. Each line of the output names what
+caught the mutant; one that nothing caught ends the run with status 1: a test is missing then.
+
+(A third of this file is the list. It stands here because a mutant is read together with how it is judged.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cbuild import INCLUDES, ROOT, Build, BuildError, Config, run
+
+RUN_SECONDS_MAX = 120
+SEEDS_MAX = 1000  # a mutant that lives longer than this counts as missed
+FALSE_ALARMS_MAX = 5  # seeds that fail without the mutation too, before a scenario is given up
+
+# Plays one scenario, seed after seed, up to the first violation. A line for each seed, so that one that stops the program
+# is known as well.
+PLAYER = r"""
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "pyddsi.h"
+
+int main(int argc, char **argv)
+{
+    const char *name;
+    int scenario = 0;
+    if (argc != 4)
+        return 3;
+    while ((name = pyddsi_scenario_name(scenario)) != NULL && strcmp(name, argv[1]) != 0)
+        scenario++;
+    if (name == NULL)
+        return 3;
+    for (uint64_t seed = strtoull(argv[2], NULL, 10); seed <= strtoull(argv[3], NULL, 10); seed++) {
+        pyddsi_report report;
+        printf("seed %" PRIu64 "\n", seed);
+        fflush(stdout);
+        if (pyddsi_scenario_run(scenario, seed, &report, NULL) != PYDDSI_OK)
+            return 3;
+        if (report.violations != 0) {
+            printf("%s\n", report.violation);
+            return 1;
+        }
+    }
+    return 0;
+}
+"""
+
+
+class MutantError(Exception):
+    """A mutant cannot be made or judged: its old text is gone, it does not compile, its proof fails by itself."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One way to break the core, and who must notice: a scenario ("pull"), or a test program ("tests/proto_peer")."""
+
+    name: str
+    room: str  # below csrc/: the folder with the file
+    old: str
+    new: str
+    proof: str
+    seeds: int = SEEDS_MAX
+
+
+MUTANTS = [
+    Mutant(
+        "window: commit adds to next without an atomic add",
+        "proto",
+        "pdi_atomic64_add(&window->word, (uint64_t)count << 32);",
+        "pdi_atomic64_store_release(&window->word, pdi_atomic64_load_relaxed(&window->word) + "
+        "((uint64_t)count << 32));",
+        "tests/proto_window_threads",
+    ),
+    Mutant(
+        "window: an ack stores base without a compare-and-swap",
+        "proto",
+        "pdi_atomic64_cas(&window->word, &word, (uint64_t)next << 32 | (uint64_t)base)",
+        "(pdi_atomic64_store_release(&window->word, (uint64_t)next << 32 | (uint64_t)base), 1)",
+        "tests/proto_window_threads",
+    ),
+    Mutant(
+        "window: the acknowledgement of a slow member is not waited for",
+        "node",
+        "if (member->joined && !member->detached && member->acked < least) { least = member->acked;",
+        "if (member->joined && !member->detached && (least == conduit->window.next || "
+        "member->acked > least)) { least = member->acked;",
+        "fanout",
+    ),
+    Mutant(
+        "peer: torn down while somebody is busy with it",
+        "proto",
+        "if (view.state != PDI_PEER_EXPIRED || view.busy != 0) {",
+        "if (view.state != PDI_PEER_EXPIRED) {",
+        "tests/proto_peer",
+    ),
+    Mutant(
+        "ack: an ACKNACK moves nothing",
+        "node",
+        "member->acked = number; member->progress = now;",
+        "member->progress = now;",
+        "pair",
+    ),
+    Mutant(
+        "ack: a SYNCH with S is not answered",
+        "node",
+        "acknowledge(node, peer, conduit, (message->flags & PYDDSI_S) != 0);",
+        "acknowledge(node, peer, conduit, false);",
+        "loss",
+    ),
+    Mutant(
+        "nack: what was sent counts as not yet sent",
+        "node",
+        "if (one >= conduit->sent) {",
+        "if (one < conduit->sent) {",
+        "loss",
+    ),
+    Mutant(
+        "fragments: a hole in a series of best effort is not seen",
+        "proto",
+        "if (fragment->number != entry->next && !fragment->in_order) {",
+        "if (fragment->number != entry->next && fragment->in_order) {",
+        "tests/proto_series",
+    ),
+    Mutant(
+        "ring: nothing is held for a reader that is full",
+        "node",
+        "if (reader->on_full == PYDDSI_WAIT &&",
+        "if (reader->on_full == PYDDSI_WAIT && reader->depth == 0 &&",
+        "slow",
+    ),
+    Mutant(
+        "order: what came before comes again",
+        "proto",
+        "if (at < order->expected) { return PDI_ORDER_REPEAT; }",
+        "if (at < order->expected) { *number = order->expected; return PDI_ORDER_NEXT; }",
+        "duplicate",
+    ),
+    Mutant(
+        "order: a message that waits is kept twice",
+        "proto",
+        "if (is_kept(order, at)) { return PDI_ORDER_REPEAT; }",
+        "if (is_kept(order, at)) { order->count += 0; }",
+        "tests/proto_order",
+    ),
+    Mutant(
+        "ledger: no line for what took the place of an older one",
+        "node",
+        "pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1, now);",
+        "",
+        "slow",
+    ),
+    Mutant(
+        "ledger: no line for what a lost peer had not acknowledged",
+        "node",
+        "pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space, "
+        "(entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);",
+        "",
+        "partition",
+    ),
+    Mutant(
+        "books: what is forgiven is not counted",
+        "node",
+        "node->stats.forgiven += conduit->window.next - member->acked;",
+        "node->stats.forgiven += 0;",
+        "leave",
+    ),
+    Mutant(
+        "pull: the limit is ignored",
+        "node",
+        "puller->left = limited ? message->limit : UINT64_MAX;",
+        "puller->left = UINT64_MAX;",
+        "pull",
+    ),
+    Mutant(
+        "guards: each counts for itself",
+        "node",
+        "conduit->promised = samples == 0 ? 0 : conduit->promised + bytes * samples; "
+        "conduit->promised_numbers = samples == 0 ? 0 : "
+        "conduit->promised_numbers + numbers * samples;",
+        "conduit->promised = samples == 0 ? 0 : bytes * samples; "
+        "conduit->promised_numbers = samples == 0 ? 0 : numbers * samples;",
+        "guards",
+    ),
+    Mutant(
+        "session: an older one ends a newer one",
+        "node",
+        "return chore->session > who->session ? NEWER : OLDER;",
+        "return chore->session < who->session ? NEWER : OLDER;",
+        "crash",
+    ),
+    Mutant(
+        "move: what moves does not wait for what went the old way",
+        "node",
+        "if (left->synched && left->expected <= barrier->last_reliable) {",
+        "if (left->synched && left->expected + 1000000 <= barrier->last_reliable) {",
+        "auto",
+    ),
+    Mutant(
+        "lease: a peer that is gone is never given up",
+        "proto",
+        "bool passed = now_ms - view.deadline_ms - 1 < UINT32_MAX / 2;",
+        "bool passed = now_ms == view.deadline_ms - 1;",
+        "leave",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant."""
+
+    mutant: Mutant
+    caught: bool
+    seconds: float
+    words: str
+
+    def line(self) -> str:
+        """The one line about it."""
+        word = "caught" if self.caught else "MISSED"
+        return f"{word} {self.seconds:6.1f} s  {self.mutant.name}\n       {self.words}"
+
+
+def pattern(old: str) -> re.Pattern[str]:
+    """The old text, with any white space where it has some."""
+    return re.compile(r"\s+".join(re.escape(word) for word in old.split()))
+
+
+def place(root: Path, mutant: Mutant) -> tuple[Path, str]:
+    """The file that has the old text, and what it says once that is replaced."""
+    wanted = pattern(mutant.old)
+    found = []
+    for path in sorted((root / "csrc" / mutant.room).glob("*.[ch]")):
+        text = path.read_text()
+        found += [(path, text, hit) for hit in wanted.finditer(text)]
+    if len(found) != 1:
+        where = ", ".join(str(path.relative_to(root)) for path, _, _ in found) or "nowhere"
+        raise MutantError(f"its text must stand in csrc/{mutant.room} once; it stands {where}")
+    path, text, hit = found[0]
+    return path, text[: hit.start()] + mutant.new + text[hit.end() :]
+
+
+class Lab:
+    """A copy of the core as it is, and programs of it with one file changed."""
+
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
+        self.folder = folder
+        self.root = folder / "tree"
+        for part in ("csrc", "tests/c", "tests/seeds"):
+            if (root / part).exists():
+                shutil.copytree(root / part, self.root / part)
+        self.build = Build(Config("gcc"), root)
+        sources = self.build.core()
+        self.objects = {}
+        for source, (made, _) in zip(sources, self.build.objects(sources), strict=True):
+            copy = self.root / source.relative_to(root)
+            self.objects[copy] = made
+        files = {path: path.read_bytes() for path in self.root.glob("csrc/**/*.[ch]")}
+        if any((root / path.relative_to(self.root)).read_bytes() != files[path] for path in files):
+            raise BuildError("somebody is changing the tree; try again")
+        self.player = folder / "player.c"
+        self.player.write_text(PLAYER)
+
+    @cached_property
+    def included(self) -> dict[Path, set[Path]]:
+        """Of each source: all headers of the tree that it includes, also by way of others."""
+        files = [*self.root.glob("csrc/**/*.[ch]"), *self.root.glob("tests/c/*.[ch]")]
+        folders = [self.root / include.removeprefix("-I") for include in INCLUDES]
+        direct = {}
+        for path in files:
+            names = re.findall(r'#\s*include\s*"([^"]+)"', path.read_text())
+            tries = [folder / name for name in names for folder in [path.parent, *folders]]
+            direct[path] = {header for header in tries if header.exists()}
+        closure = {}
+        for path in files:
+            seen: set[Path] = set()
+            fresh = {path}
+            while fresh:
+                seen |= fresh
+                fresh = set().union(*(direct.get(header, set()) for header in fresh)) - seen
+            closure[path] = seen
+        return closure
+
+    def compile(self, source: Path, output: Path, overlay: Path | None) -> Path:
+        """One source, with the headers of the overlay before those of the tree."""
+        first = [] if overlay is None else [f"-I{overlay / 'csrc'}"]
+        flags = [flag for flag in self.build.config.flags if flag != "-Werror" and flag[:2] != "-W"]
+        output.parent.mkdir(parents=True, exist_ok=True)
+        command = [self.build.config.cc, *first, *flags, "-w", "-c", str(source)]
+        run([*command, "-o", str(output)], self.root)
+        return output
+
+    def link(self, name: str, objects: Iterable[Path]) -> Path:
+        """A program."""
+        output = self.folder / name
+        inputs = [str(path) for path in objects]
+        run([self.build.config.cc, *inputs, "-pthread", "-o", str(output)], self.root)
+        return output
+
+    def program(self, number: int, proof: str, changed: tuple[Path, str] | None) -> Path:
+        """What proves: a test program or the player, with the core, of which one file may be changed."""
+        here = self.folder / (f"mutant{number}" if changed else f"sound{number}")
+        objects = dict(self.objects)
+        main = self.player
+        if proof.startswith("tests/"):
+            main = self.root / "tests" / "c" / f"{proof.removeprefix('tests/')}.c"
+        overlay = None
+        if changed is not None:
+            path, text = changed
+            overlay = here / "changed"
+            copy = overlay / path.relative_to(self.root)
+            copy.parent.mkdir(parents=True)
+            copy.write_text(text)
+            for source in self.objects:
+                if path in self.included[source]:
+                    moved = copy if source == path else source
+                    output = here / source.relative_to(self.root).with_suffix(".o")
+                    objects[source] = self.compile(moved, output, overlay)
+        own = self.compile(main, here / "main.o", overlay)
+        return self.link(f"{here.name}.out", [own, *objects.values()])
+
+    def play(self, program: Path, arguments: list[str]) -> tuple[int, list[str]]:
+        """Its status and its lines. A program that does not end is no proof of anything."""
+        try:
+            done = subprocess.run(
+                [str(program), *arguments],
+                cwd=self.root,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=RUN_SECONDS_MAX,
+            )
+        except subprocess.TimeoutExpired:
+            raise MutantError(f"it did not end within {RUN_SECONDS_MAX} s") from None
+        return done.returncode, done.stdout.decode(errors="replace").splitlines()
+
+
+def last_words(lines: list[str]) -> str:
+    """The line that says what is wrong, rather than how many checks there were."""
+    telling = [line.strip() for line in lines if "failed" in line or " is " in line]
+    return (telling or lines or [""])[0][:140]
+
+
+def try_test(lab: Lab, number: int, mutant: Mutant, changed: tuple[Path, str]) -> tuple[bool, str]:
+    """Whether a test program fails with the mutation, and only with it."""
+    status, lines = lab.play(lab.program(number, mutant.proof, None), [])
+    if status != 0:
+        raise MutantError(f"{mutant.proof} fails by itself: {last_words(lines)}")
+    status, lines = lab.play(lab.program(number, mutant.proof, changed), [])
+    return status != 0, f"{mutant.proof}: {last_words(lines) if status else 'passes'}"
+
+
+def try_scenario(
+    lab: Lab, number: int, mutant: Mutant, changed: tuple[Path, str], sound: Path
+) -> tuple[bool, str]:
+    """Whether some seed of a scenario fails with the mutation, and passes without it."""
+    program = lab.program(number, mutant.proof, changed)
+    first = 1
+    for _ in range(FALSE_ALARMS_MAX):
+        status, lines = lab.play(program, [mutant.proof, str(first), str(mutant.seeds)])
+        if status == 0:
+            return False, f"{mutant.proof}: seeds 1 to {mutant.seeds} pass"
+        if status == 3:
+            raise MutantError(f"there is no scenario {mutant.proof}, or no memory for it")
+        seeds = [line.removeprefix("seed ") for line in lines if line.startswith("seed ")]
+        words = [line for line in lines if not line.startswith("seed ")]
+        status, _ = lab.play(sound, [mutant.proof, seeds[-1], seeds[-1]])
+        if status == 0:
+            return True, f"{mutant.proof} seed {seeds[-1]}: {(words or ['it crashes'])[-1][:120]}"
+        first = int(seeds[-1]) + 1
+    raise MutantError(f"{mutant.proof} fails by itself, at seed {first - 1} last")
+
+
+def try_mutant(lab: Lab, number: int, mutant: Mutant, sound: Path) -> Outcome:
+    """Make it, run its proof, judge."""
+    start = time.monotonic()
+    try:
+        changed = place(lab.root, mutant)
+        if mutant.proof.startswith("tests/"):
+            caught, words = try_test(lab, number, mutant, changed)
+        else:
+            caught, words = try_scenario(lab, number, mutant, changed, sound)
+    except (MutantError, BuildError) as error:
+        caught, words = False, f"cannot be judged: {error}"
+    return Outcome(mutant, caught, time.monotonic() - start, words)
+
+
+def hunt(mutants: list[Mutant], root: Path = ROOT) -> bool:
+    """Try them all and print a line for each; true when each was caught."""
+    if not mutants:
+        print("no such mutant")
+        return False
+    start = time.monotonic()
+    outcomes = []
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(os.cpu_count()) as pool:
+        lab = Lab(Path(name), root)
+        sound = lab.program(len(mutants), "", None)
+        jobs = [pool.submit(try_mutant, lab, i, one, sound) for i, one in enumerate(mutants)]
+        for job in jobs:
+            outcomes.append(job.result())
+            print(outcomes[-1].line(), flush=True)
+    missed = sum(not outcome.caught for outcome in outcomes)
+    seconds = time.monotonic() - start
+    print(f"{len(mutants) - missed} caught, {missed} missed, {seconds:.0f} s")
+    return missed == 0
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Break the core and see whether tests notice.")
+    parser.add_argument("-k", dest="part", default="", help="only those whose name contains this")
+    parser.add_argument("--list", action="store_true", help="only say what there is")
+    chosen = parser.parse_args(arguments)
+    mutants = [mutant for mutant in MUTANTS if chosen.part in mutant.name]
+    if chosen.list:
+        for mutant in mutants:
+            print(f"{mutant.proof:28} {mutant.name}")
+        return 0
+    try:
+        return 0 if hunt(mutants, root) else 1
+    except BuildError as error:
+        print(error)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
