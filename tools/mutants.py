@@ -39,7 +39,12 @@ from pathlib import Path
 
 from cbuild import INCLUDES, ROOT, Build, BuildError, Config, run
 
-RUN_SECONDS_MAX = 120
+RUN_SECONDS_MAX = 120  # of a program without a mutation, and of a thousand seeds with one
+HANG_SECONDS_MIN = 30  # a mutant's test program that takes longer than this,
+HANG_SEEDS_MAX = (
+    100  # who has played more than this in RUN_SECONDS_MAX is slow, and hangs at no seed
+)
+HANG_TIMES = 5  # and so many times as long as without the mutation, does not end
 SEEDS_MAX = 1000  # a mutant that lives longer than this counts as missed
 FALSE_ALARMS_MAX = 5  # seeds that fail without the mutation too, before a scenario is given up
 
@@ -76,6 +81,9 @@ int main(int argc, char **argv)
     return 0;
 }
 """
+
+
+HANGS = 1000  # instead of a status: it did not end in time
 
 
 class MutantError(Exception):
@@ -350,8 +358,10 @@ class Lab:
         own = self.compile(main, here / "main.o", overlay)
         return self.link(f"{here.name}.out", [own, *objects.values()])
 
-    def play(self, program: Path, arguments: list[str]) -> tuple[int, list[str]]:
-        """Its status and its lines. A program that does not end is no proof of anything."""
+    def play(
+        self, program: Path, arguments: list[str], seconds: float | None = None
+    ) -> tuple[int, list[str]]:
+        """Its status, or HANGS, and its lines."""
         try:
             done = subprocess.run(
                 [str(program), *arguments],
@@ -359,10 +369,10 @@ class Lab:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 check=False,
-                timeout=RUN_SECONDS_MAX,
+                timeout=seconds or RUN_SECONDS_MAX,
             )
-        except subprocess.TimeoutExpired:
-            raise MutantError(f"it did not end within {RUN_SECONDS_MAX} s") from None
+        except subprocess.TimeoutExpired as error:
+            return HANGS, (error.stdout or b"").decode(errors="replace").splitlines()
         return done.returncode, done.stdout.decode(errors="replace").splitlines()
 
 
@@ -374,11 +384,14 @@ def last_words(lines: list[str]) -> str:
 
 def try_test(lab: Lab, number: int, mutant: Mutant, changed: tuple[Path, str]) -> tuple[bool, str]:
     """Whether a test program fails with the mutation, and only with it."""
+    start = time.monotonic()
     status, lines = lab.play(lab.program(number, mutant.proof, None), [])
     if status != 0:
         raise MutantError(f"{mutant.proof} fails by itself: {last_words(lines)}")
-    status, lines = lab.play(lab.program(number, mutant.proof, changed), [])
-    return status != 0, f"{mutant.proof}: {last_words(lines) if status else 'passes'}"
+    limit = max(HANG_SECONDS_MIN, HANG_TIMES * (time.monotonic() - start))
+    status, lines = lab.play(lab.program(number, mutant.proof, changed), [], limit)
+    words = {0: "passes", HANGS: f"does not end within {limit:.0f} s"}
+    return status != 0, f"{mutant.proof}: {words.get(status) or last_words(lines)}"
 
 
 def try_scenario(
@@ -395,9 +408,12 @@ def try_scenario(
             raise MutantError(f"there is no scenario {mutant.proof}, or no memory for it")
         seeds = [line.removeprefix("seed ") for line in lines if line.startswith("seed ")]
         words = [line for line in lines if not line.startswith("seed ")]
+        if status == HANGS and len(seeds) > HANG_SEEDS_MAX:
+            raise MutantError(f"{mutant.proof}: only {seeds[-1]} seeds in {RUN_SECONDS_MAX} s")
+        mute = "it does not end" if status == HANGS else "it crashes"
         status, _ = lab.play(sound, [mutant.proof, seeds[-1], seeds[-1]])
         if status == 0:
-            return True, f"{mutant.proof} seed {seeds[-1]}: {(words or ['it crashes'])[-1][:120]}"
+            return True, f"{mutant.proof} seed {seeds[-1]}: {(words or [mute])[-1][:120]}"
         first = int(seeds[-1]) + 1
     raise MutantError(f"{mutant.proof} fails by itself, at seed {first - 1} last")
 

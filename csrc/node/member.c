@@ -180,8 +180,8 @@ void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *condui
 void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
 {
     uint64_t base = pdi_conduit_base(conduit);
-    if (conduit->peer != PDI_NONE ||
-        conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms) {
+    bool patient = conduit->synch_wait < 4 * PDI_TIME_MS * node->config.synch_ms;
+    if (conduit->peer != PDI_NONE || (conduit->detached == 0 && patient)) {
         return;
     }
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {

@@ -161,6 +161,22 @@ def test_program_catches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "is 21, not 42" in words
 
 
+@pytest.mark.parametrize("proof", ["doubles", "tests/double"])
+def test_hang_is_caught(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    proof: str,
+) -> None:
+    """A mutant that runs for ever stops the whole run, or is called missed."""
+    monkeypatch.setattr(mutants, "RUN_SECONDS_MAX", 1)
+    monkeypatch.setattr(mutants, "HANG_SECONDS_MIN", 1)
+    endless = "(x > 4 ? ({ for (;;) { } 0; }) : 2 * x)"
+    caught, words = hunt(tree(tmp_path), mutant("2 * x", endless, proof), capsys)
+    assert caught, words
+    assert "does not end" in words
+
+
 def test_program_misses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A mutant that its test program does not notice is called caught."""
     caught, words = hunt(tree(tmp_path), mutant("2 * x", "x + x", "tests/double"), capsys)

@@ -118,7 +118,10 @@ def test_a_peer_comes_back(seed: int, down: float, same_port: bool) -> None:  # 
         sim.link(loss=0.0)
         sim.run_until_quiet()
         assert numbers(sub) == [0, 1, 2, 3, 4]
-        assert short(b) == [("connected", "a", None)]
+        here = [
+            event.kind for event in of_peers(b)
+        ]  # its first session may be one that a had with the old b
+        assert here in (["connected"], ["connected", "disconnected", "reconnected"])
 
 
 @pytest.mark.parametrize("seed", SEEDS)

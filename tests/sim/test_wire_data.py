@@ -301,6 +301,27 @@ def test_fragments(size: int, reliable: bool) -> None:  # noqa: FBT001
         assert pieces[first][0].fragments in {None, len(pieces)}
 
 
+def test_last_fragment_is_as_large() -> None:
+    """002-124: a sample that is a whole number of fragments has a last one as large as the others, and no empty one."""
+    with Sim(1) as sim:
+        a, b = sim.node("a"), sim.node("b")
+        pub, sub = a.publisher("x"), b.subscriber("x")
+        sim.run_until_quiet()
+        pub.put(bytes(5000))
+        assert len(sub.recv().data) == 5000
+        piece = max(len(message.payload) for message in data_messages(sim, "a", wire.SData))
+        seen = len(data_messages(sim, "a", wire.Frag))
+        for count in (2, 3, 10):
+            payload = random.Random(count).randbytes(count * piece)
+            pub.put(payload)
+            assert sub.recv().data == payload
+            sim.run_until_quiet()
+            markers = data_messages(sim, "a", wire.Frag)[seen:]
+            seen += len(markers)
+            assert len(markers) == count
+            assert {marker.fragments for marker in markers} <= {None, count}
+
+
 def test_no_fragments_in_one_packet() -> None:
     """002-124: what fits one packet is not taken apart."""
     with Sim(1) as sim:

@@ -282,7 +282,7 @@ def test_stream_without_frames() -> None:
 
 def test_stream_that_ends_in_a_frame() -> None:
     """
-    002-24: a stream that ends inside a frame gives nothing of that frame, says how much is left over, and another stream
+    002-116: a stream that ends inside a frame gives nothing of that frame, says how much is left over, and another stream
     begins clean.
     """
     packets = conversation()
