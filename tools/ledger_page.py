@@ -77,6 +77,7 @@ order    peer_lost      yes      it had come early, and the session ended before
 assembly size           yes      more than `sample_max` bytes
 assembly full           yes      no memory for its pieces, or its sender has too many others unfinished
 assembly incomplete     yes      a piece is missing for ever, or its sender gave the sample up
+assembly limit          yes      its sender's unfinished samples take up half of the memory or of the places
 assembly bad_bytes      yes      its pieces contradict each other
 assembly peer_lost      yes      the session ended before the last piece
 ring     full           yes      its subscriber reads too slowly: best effort, or `on_full` is drop_newest

@@ -18,7 +18,7 @@ rest is linked from the cache of tools/cbuild.py.
 Spaces and line ends of the old text do not matter, so the formatter may wrap the line. Each line of the output names what
 caught the mutant; one that nothing caught ends the run with status 1: a test is missing then.
 
-(A third of this file is the list. It stands here because a mutant is read together with how it is judged.)
+(The file is long for its list, which stands here because a mutant is read together with how it is judged.)
 """
 
 from __future__ import annotations

@@ -51,6 +51,12 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         ping(node, peer, now);
         due = who->ping_next;
+        if (who->again_at != 0 && who->again_at <= now &&
+            pdi_registry_contested(node->registry, peer)) {
+            node->kick = 1;
+        } else if (who->again_at > now && who->again_at < due) {
+            due = who->again_at;
+        }
         if (who->unsure != 0 && who->unsure_at <= now) {
             pdi_time slowest = 4 * PDI_TIME_MS * node->config.synch_ms;
             who->synchs |= who->unsure;

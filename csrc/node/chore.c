@@ -93,6 +93,21 @@ static bool alive(struct pdi_node *node, uint32_t peer, pdi_time now)
     return true;
 }
 
+/* Whether this very session has ended here. Its sender does not know that yet, and would go on where it was: what we have
+ * had, and not acknowledged in time, would come again. */
+static bool ended_before(const struct pdi_node *node, const struct pdi_chore *chore)
+{
+    for (uint32_t peer = 0; chore->session != 0 && peer < node->peers_used; peer++) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        if (who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0 &&
+            who->session == chore->session && who->incarnation == chore->incarnation &&
+            pdi_peer_look(&who->word).state == PDI_PEER_UNKNOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t peer = pdi_session_find(node, &chore->from);
@@ -102,6 +117,10 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     if (chore->refuse != 0) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNSUPPORTED, 0, 0, 1, now);
         refuse(node, chore, (uint8_t)(chore->refuse - 1));
+        return;
+    }
+    if (ended_before(node, chore)) {
+        refuse(node, chore, 0); /* then it begins a new one */
         return;
     }
     if (peer != PDI_NONE && pdi_session_established(node, peer)) {
@@ -179,8 +198,7 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
 }
 
-/* A KEEPALIVE from nobody we know. If it is one we know, it has moved. If not, it may believe in a session that we have
- * lost, as after our restart: a CLOSE tells it, and means nothing to one who only keeps alive what it has with others. */
+/* A KEEPALIVE from nobody we know at this address: perhaps one of ours has moved. */
 static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t known = pdi_session_find_id(node, chore->id, chore->id_size);
@@ -197,7 +215,6 @@ static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_t
         return;
     }
     pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
-    refuse(node, chore, 0);
 }
 
 void pdi_session_tick(struct pdi_node *node, pdi_time now)

@@ -291,6 +291,28 @@ int pdi_node_status(const struct pdi_node *node, uint32_t handle)
 
 /* ---- to the peers, and what comes of it ---- */
 
+/* "Try again" is answered with a pause that grows: a contest ends when others have settled it, and that takes round
+ * trips, or the lease of somebody who has gone. */
+static bool may_repeat(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (now < who->again_at) {
+        if (who->again_at < pdi_heap_get(&node->timers, pdi_timer_peer(peer))) {
+            pdi_timer_set(node, pdi_timer_peer(peer), who->again_at);
+        }
+        return false;
+    }
+    bool first = now - who->again_at > 2 * PDI_AGAIN_SLOWEST_MS * PDI_TIME_MS;
+    pdi_time least = 2 * who->rtt.smooth > PDI_AGAIN_MS * PDI_TIME_MS ? 2 * who->rtt.smooth
+                                                                      : PDI_AGAIN_MS * PDI_TIME_MS;
+    who->again_wait = first ? least : 2 * who->again_wait;
+    if (who->again_wait > PDI_AGAIN_SLOWEST_MS * PDI_TIME_MS) {
+        who->again_wait = PDI_AGAIN_SLOWEST_MS * PDI_TIME_MS;
+    }
+    who->again_at = pdi_time_add(now, who->again_wait);
+    return true;
+}
+
 /* Puts into each peer's window what the registry has for it. What finds no room waits: the window's next ACK, or the
  * next tick, tries again. */
 void pdi_declare_tick(struct pdi_node *node, pdi_time now)
@@ -305,6 +327,9 @@ void pdi_declare_tick(struct pdi_node *node, pdi_time now)
                 break; /* room for the largest one, since what the registry gives counts as sent */
             }
             size_t size;
+            if (pdi_registry_contested(node->registry, peer) && !may_repeat(node, peer, now)) {
+                break;
+            }
             if (pdi_registry_output(node->registry, peer, body, sizeof body, &size, &model.space) !=
                 PYDDSI_OK) {
                 break;

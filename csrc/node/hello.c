@@ -212,6 +212,10 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
         pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PONG,
                                                   .to = *from,
                                                   .hash = (uint16_t)message->hash});
+        if (peer == PDI_NONE) {
+            /* Only peers with a session are asked so (zhe asks nobody): it believes in one that we have lost. */
+            pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .to = *from});
+        }
         return;
     default:
         pong_in(node, peer, message->hash, now);

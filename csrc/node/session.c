@@ -203,6 +203,7 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->slots = 0;
     who->unsure = 0;
     who->probes = 0;
+    who->again_at = 0;
     node->opening -= opening;
     int status =
         opening ? pdi_peer_establish(&who->word, deadline) : pdi_peer_accept(&who->word, deadline);

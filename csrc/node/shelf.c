@@ -244,6 +244,33 @@ void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint
 
 /* ---- answering ---- */
 
+#define PDI_PULL_NOTHING UINT32_MAX /* it only ends the pulling: no sample, but a mark */
+
+/* The next waiting pull becomes the one that is answered, if none is. */
+static void next_ask(struct pdi_puller *puller)
+{
+    if (puller->wanting || puller->ends || puller->asks == 0) {
+        return;
+    }
+    uint32_t limit = puller->asked[0];
+    puller->asks--;
+    memmove(puller->asked, puller->asked + 1, puller->asks * sizeof puller->asked[0]);
+    puller->wanting = limit != PDI_PULL_NOTHING;
+    puller->ends = 1;
+    puller->left = limit == 0 ? UINT64_MAX : limit == PDI_PULL_NOTHING ? 0 : limit;
+}
+
+/* One more pull: it is answered when those before it have been, each with its own end mark. */
+static void ask(struct pdi_node *node, struct pdi_puller *puller, uint32_t limit, pdi_time now)
+{
+    if (puller->asks == PDI_PULLS_MAX) {
+        pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, puller->space, puller->id, 1, now);
+        return;
+    }
+    puller->asked[puller->asks++] = limit;
+    next_ask(puller);
+}
+
 void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                     pdi_time now)
 {
@@ -256,9 +283,11 @@ void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *
             puller->space == message->space && puller->mode != PYDDSI_PUSH &&
             puller->mode != PYDDSI_PERIODIC_PUSH) {
             found = true;
-            puller->wanting = !only_close;
-            puller->ends = 1;
-            puller->left = limited ? message->limit : UINT64_MAX;
+            ask(node, puller,
+                only_close ? PDI_PULL_NOTHING
+                : limited  ? (uint32_t)message->limit
+                           : 0,
+                now);
         }
     }
     if (!found) {
@@ -327,6 +356,7 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
     }
     puller->ends = 0;
     puller->wanting = 0;
+    next_ask(puller);
     return true;
 }
 

@@ -62,9 +62,12 @@
 #define PDI_LOCATOR_MAX      64U
 #define PDI_BARRIERS_MAX     64U
 #define PDI_MOVES_MAX        64U
+#define PDI_PULLS_MAX        8U /* pulls of one subscription that may wait for their answer */
 #define PDI_OUTFLOWS_MAX     64U
 #define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
+#define PDI_AGAIN_MS         5U /* the first pause before a contested declaration is told again, */
+#define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
 #define PDI_PING_MS          500U
 #define PDI_PINGS_FIRST  8U /* answers until then come from pings that go sixteen times as often */
 #define PDI_PING_LOST_MS 4000U /* a PING without an answer for so long is lost */
@@ -149,6 +152,8 @@ struct pdi_node_peer {
     uint64_t tells; /* the same, but nothing is asked: an ACKNACK was out of the window */
     uint64_t
         synchs; /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
+    pdi_time again_at;   /* when a contested declaration may be told again, */
+    pdi_time again_wait; /* and the pause after that */
     pdi_time
         open_at; /* opening, or asking whether the session is still the same: when the next OPEN goes */
     uint8_t probes; /* established: how many more OPENs ask that */
@@ -345,6 +350,7 @@ struct pdi_puller {
     uint8_t used;
     uint8_t wanting; /* an answer is going on */
     uint8_t unlimited;
+    uint8_t asks;  /* pulls that wait behind the one being answered, */
     uint8_t ends;  /* an end mark is owed */
     uint8_t stale; /* for a moment: not found among the links any more */
     uint8_t mode;
@@ -355,7 +361,9 @@ struct pdi_puller {
     uint64_t id;     /* of the subscription */
     uint64_t next;   /* the first serial it has not got, */
     uint64_t until;  /* and the first that it gets another way */
-    uint64_t left;   /* how many more it asked for */
+    uint64_t left;   /* how many more it asked for, */
+    uint32_t asked
+        [PDI_PULLS_MAX]; /* and what the waiting pulls ask for, oldest first; 0: all there is */
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate;
 };

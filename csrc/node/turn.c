@@ -337,7 +337,7 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
         uint32_t index = peer * node->config.conduits_in + conduit;
         struct pdi_kept *kept = &node->kept[(size_t)index * node->config.order_max];
         (void)pdi_order_init(&node->orders[index], &node->seq, kept, node->config.order_max);
-        if (node->config.role == PYDDSI_CLIENT) {
+        if (node->config.role == PYDDSI_CLIENT && node->peers[peer].session == 0) {
             pdi_order_start(&node->orders[index]);
         }
         pdi_held_set(node, index, false);

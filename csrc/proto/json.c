@@ -1,6 +1,6 @@
 /* json.c - one member of a JSON text, found without a tree.
  *
- * Three parts that need each other: numbers, texts, and the walk from bracket to bracket. */
+ * Three parts that need each other: numbers, texts, and the walk from bracket to bracket. That is why it is long. */
 #include "proto/json.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * yard). "and" and "or" leave a jump behind when they begin to wait, whose target is set when they
  * stop; comparisons and "not" become a step then.
  *
- * Longer than most files: who makes a program and who runs it must agree on what each step means,
+ * It is long, because who makes a program and who runs it must agree on what each step means,
  * and would otherwise share it in a header of their own.
  */
 #include "proto/predicate.h"

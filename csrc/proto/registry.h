@@ -153,6 +153,8 @@ void pdi_registry_leave(struct pdi_registry *registry, uint32_t peer);
 
 /* Whether output may have something for this peer. False after output has answered AGAIN, until something has changed. */
 bool pdi_registry_pending(const struct pdi_registry *registry, uint32_t peer);
+/* Whether all that is pending for this peer has been told before and was to be tried again: there is no hurry. */
+bool pdi_registry_contested(const struct pdi_registry *registry, uint32_t peer);
 /* The body of the next DECLARE for this peer, as it stands behind the sequence number (the count, then the declarations),
  * in at most room bytes, PDI_REGISTRY_ROOM_MIN or more; all of one *space. What was written counts as sent: it is
  * delivered, or the peer leaves. OK; AGAIN: nothing now. */

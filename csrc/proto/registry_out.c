@@ -224,6 +224,12 @@ bool pdi_registry_pending(const struct pdi_registry *registry, uint32_t peer)
            (asked->todo + asked->contested > 0 && !asked->stalled && may_commit(asked));
 }
 
+bool pdi_registry_contested(const struct pdi_registry *registry, uint32_t peer)
+{
+    const struct pdi_registry_peer *asked = &registry->peers[peer];
+    return asked->answers == 0 && asked->todo == 0 && asked->contested > 0;
+}
+
 int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *out, size_t room,
                         size_t *size, uint8_t *space)
 {

@@ -133,6 +133,8 @@ static const char *busy(const struct pdi_world *world, int node)
     const struct pdi_world_node *one = &world->nodes[node];
     if (one->paused_until > world->now)
         return "a node is paused";
+    if (pdi_node_due(one->node) <= one->last)
+        return "a node has something to do at once";
     if (!windows_quiet(world, node))
         return "a window is not acknowledged";
     for (uint32_t i = 0; i < one->handles_count; i++) {

@@ -9,7 +9,7 @@
  * core that every test program is linked with. The match bits of base/bitset.h are raced here too,
  * since they are the third of the words that receive thread and housekeeping share.
  *
- * Long, because the table is both the list of cases and the model of the interleavings. */
+ * It is long, because the table is both the list of cases and the model of the interleavings. */
 #define PDI_SIM
 #define pdi_peer_init      sim_peer_init
 #define pdi_peer_open      sim_peer_open

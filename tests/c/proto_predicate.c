@@ -1,5 +1,5 @@
 /* proto/predicate.h and proto/json.h: tables by hand, random expressions with known values, random
- * objects with known members, and bytes that are neither. Longer than most, being tables. */
+ * objects with known members, and bytes that are neither. It is long, being tables. */
 #include "proto/predicate.h"
 
 #include <stdlib.h>

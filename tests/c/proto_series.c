@@ -1,6 +1,6 @@
 /* proto/series.h: samples cut and put together again, hostile series, random ones against a model.
  *
- * Longer than most: the model answers for every piece exactly what must be answered. */
+ * It is long: the model answers for every piece exactly what must be answered. */
 #include "proto/series.h"
 
 #include "base/rand.h"

@@ -4,7 +4,7 @@
  * of bytes, each with its length in front, found by walking from the oldest. Room is predicted from
  * a list of what was reserved. What two threads do to the word is in proto_window_threads.c.
  *
- * Long, because the two models are one half of it and the edges, which need no model, the other. */
+ * It is long, because the two models are one half of it and the edges, which need no model, the other. */
 #include "proto/window.h"
 
 #include "base/rand.h"

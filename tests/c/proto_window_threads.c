@@ -3,7 +3,7 @@
  * The module is compiled here once more with yield points, under other names than those of the
  * core that every test program is linked with.
  *
- * Long, because one world serves drawn orders, all orders and real threads. */
+ * It is long, because one world serves drawn orders, all orders and real threads. */
 #define PDI_SIM
 #define pdi_window_init       sim_window_init
 #define pdi_window_free       sim_window_free

@@ -1,4 +1,4 @@
-"""What the tests of requirement rows look at: messages on the wire, each packet once however many heard it."""
+"""What the tests of requirement rows look at: messages on the wire, each packet once however many heard it, and answers to a stranger."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pyddsi import wire
 from pyddsi.testing import Node, Packet, Sim, Subscriber
+from tests.sim.stranger import Stranger, features
 
 Kind = TypeVar("Kind", bound=wire.Message)
 Item = TypeVar("Item", bound=wire.Declaration)
@@ -68,3 +69,24 @@ def all_numbers(sim: Sim, sub: Subscriber, seconds: float, step: float = 0.01) -
     for _ in range(round(seconds / step)):
         sim.run(step)
         yield from numbers(sub)
+
+
+def committed(stranger: Stranger, sn: int, *items: wire.Declaration) -> list[wire.Result]:
+    """The answers to a transaction of these, on the stranger's unicast conduit."""
+    stranger.heard()
+    stranger.say(wire.Conduit(1), wire.Declare(sn, [*items, wire.Commit(sn)], sync=True))
+    stranger.sim.run(0.01)
+    return [
+        item
+        for message in stranger.heard_of(wire.Declare)
+        for item in message.declarations
+        if isinstance(item, wire.Result)
+    ]
+
+
+def synched(sim: Sim, node: Node, peer_id: bytes = b"\xee\x01", lease: int = 0) -> Stranger:
+    """A stranger with a session whose unicast conduit has begun at 0."""
+    stranger = Stranger(sim, node, peer_id)
+    stranger.meet(lease=lease, properties=features(127))
+    stranger.begin(conduit=1)
+    return stranger
