@@ -16,9 +16,14 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_time pause =
         PDI_TIME_MS * (who->rtt.samples < PDI_PINGS_FIRST ? PDI_PING_MS / 16 : PDI_PING_MS);
     who->ping_next = pdi_time_add(now, pause);
-    if (who->ping != 0 && now - who->ping_at < PDI_PING_LOST_MS * PDI_TIME_MS) {
+    if (who->ping != 0 && now - who->ping_at < who->ping_patience) {
         return;
     }
+    pdi_time patience = PDI_PING_MS * PDI_TIME_MS;
+    if (who->ping != 0 && 2 * who->ping_patience <= PDI_PING_LOST_MS * PDI_TIME_MS) {
+        patience = 2 * who->ping_patience; /* it was lost; or the way is longer than we thought */
+    }
+    who->ping_patience = patience;
     who->ping = (uint16_t)(who->ping_at / PDI_TIME_US + now / PDI_TIME_US) | 1U;
     who->ping_at = now;
     node->stats.pings_out++;

@@ -66,7 +66,7 @@
 #define PDI_OUTFLOWS_MAX     64U
 #define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
-#define PDI_AGAIN_MS         5U /* the first pause before a contested declaration is told again, */
+#define PDI_AGAIN_MS         5U  /* the first pause before a contested declaration is told again, */
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
 #define PDI_PING_MS          500U
 #define PDI_PINGS_FIRST  8U /* answers until then come from pings that go sixteen times as often */
@@ -160,6 +160,7 @@ struct pdi_node_peer {
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
+    pdi_time ping_patience; /* how long it may take */
     pdi_time ping_next;
     pdi_time heard; /* for statistics */
     pdi_time since; /* established */
