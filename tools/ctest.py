@@ -21,7 +21,7 @@ from pathlib import Path
 
 from cbuild import ROOT, Build, BuildError, Config
 
-RUN_SECONDS_MAX = 300
+RUN_SECONDS_MAX = 1200
 
 # A sanitizer's finding ends the program, with the stack that led to it.
 ENVIRONMENT = {

@@ -5,7 +5,7 @@
 #include "sim/scenario.h"
 #include "test.h"
 
-#define SEEDS 8U
+#define SEEDS 8U /* of each scenario; PDI_SEEDS in the environment asks for more */
 
 static struct pdi_play play; /* large */
 
@@ -31,8 +31,10 @@ static pyddsi_report run(int scenario, uint64_t seed, int poison)
  * 002-126 (spaces), 002-128 (wrap): if this fails, a node breaks a promise under faults that a network may have. */
 static void test_all(void)
 {
+    const char *more = getenv("PDI_SEEDS");
+    uint64_t seeds = more != NULL ? strtoull(more, NULL, 10) : SEEDS;
     for (int i = 0; pdi_scenario(i) != NULL; i++) {
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
             (void)run(i, seed, -1);
         }
     }
