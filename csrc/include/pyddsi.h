@@ -480,7 +480,8 @@ enum {
 
 /* Where packets come from and go to. */
 typedef struct {
-    uint8_t ip[16]; /* in network order; an IPv4 address uses the first four bytes, the others are 0 */
+    uint8_t
+        ip[16]; /* in network order; an IPv4 address uses the first four bytes, the others are 0 */
     uint16_t port;
     uint8_t kind; /* 0: nowhere; 4, 6: UDP over IPv4 or IPv6 */
 } pyddsi_endpoint;
@@ -501,12 +502,12 @@ enum pyddsi_place {
 
 /* Why. */
 enum pyddsi_reason {
-    PYDDSI_BY_FULL,          /* no room, and nobody wanted to wait */
-    PYDDSI_BY_PEER_LOST,     /* the peer left before it acknowledged: delivered or not, nobody can say */
-    PYDDSI_BY_CLOSE,         /* this side closed before it was acknowledged or read */
-    PYDDSI_BY_GAP,           /* the sender gave it up; the receiver knows the numbers */
-    PYDDSI_BY_LOSS,          /* lost on the way, and best effort asks for no repetition */
-    PYDDSI_BY_SIZE,          /* larger than the receiver's limit */
+    PYDDSI_BY_FULL,      /* no room, and nobody wanted to wait */
+    PYDDSI_BY_PEER_LOST, /* the peer left before it acknowledged: delivered or not, nobody can say */
+    PYDDSI_BY_CLOSE,     /* this side closed before it was acknowledged or read */
+    PYDDSI_BY_GAP,       /* the sender gave it up; the receiver knows the numbers */
+    PYDDSI_BY_LOSS,      /* lost on the way, and best effort asks for no repetition */
+    PYDDSI_BY_SIZE,      /* larger than the receiver's limit */
     PYDDSI_BY_BAD_BYTES,     /* bytes that break a rule */
     PYDDSI_BY_UNKNOWN_PEER,  /* from an address without a session */
     PYDDSI_BY_EXPIRED_PEER,  /* from a peer whose session has ended */
@@ -523,10 +524,11 @@ enum pyddsi_reason {
 
 /* One line of the drop ledger. */
 typedef struct {
-    uint8_t place;     /* enum pyddsi_place */
-    uint8_t reason;    /* enum pyddsi_reason */
-    uint8_t space;     /* the resource space, */
-    uint64_t resource; /* and the id as on the wire in it; 0: no resource, or those that found no line of their own */
+    uint8_t place;  /* enum pyddsi_place */
+    uint8_t reason; /* enum pyddsi_reason */
+    uint8_t space;  /* the resource space, */
+    uint64_t
+        resource; /* and the id as on the wire in it; 0: no resource, or those that found no line of their own */
     uint64_t count;
     uint64_t first_ns; /* when the first and the last one were dropped */
     uint64_t last_ns;
@@ -571,7 +573,8 @@ typedef struct {
     /* where to */
     uint32_t packet_max;
     pyddsi_endpoint scout_to;
-    uint32_t multicasts; /* how many of the next are used; conduits 0, 1, .. are these, the next is unicast */
+    uint32_t
+        multicasts; /* how many of the next are used; conduits 0, 1, .. are these, the next is unicast */
     pyddsi_endpoint multicast_to[8];
 
     /* sizes; windows are rounded up to whole samples of index */
@@ -594,7 +597,8 @@ typedef struct {
     uint32_t remotes_peer_max;  /* and of one */
     uint32_t transaction_bytes; /* declarations of one peer before their commit */
     uint32_t ring_samples;      /* samples waiting for their readers, all subscribers together */
-    uint32_t shelf_bytes;       /* samples kept for pull, periods and late joiners, all publishers together */
+    uint32_t
+        shelf_bytes; /* samples kept for pull, periods and late joiners, all publishers together */
     uint32_t shelf_samples;
     uint32_t events_max;
     uint32_t ledger_max;
@@ -626,27 +630,28 @@ enum pyddsi_reliability { PYDDSI_BY_RESOURCE, PYDDSI_RELIABLE, PYDDSI_BEST_EFFOR
 enum pyddsi_durability { PYDDSI_VOLATILE, PYDDSI_TRANSIENT, PYDDSI_PERSISTENT };
 
 typedef struct {
-    uint64_t resource;   /* its number, not doubled */
+    uint64_t resource; /* its number, not doubled */
     uint8_t space;
     uint8_t reliability; /* enum pyddsi_reliability */
-    uint8_t durability;  /* enum pyddsi_durability; transient keeps shelf_samples for late joiners */
-    uint8_t way;         /* enum pyddsi_way */
-    uint8_t conduit;     /* the multicast conduit */
+    uint8_t durability; /* enum pyddsi_durability; transient keeps shelf_samples for late joiners */
+    uint8_t way;        /* enum pyddsi_way */
+    uint8_t conduit;    /* the multicast conduit */
     uint32_t shelf_samples; /* kept for those who pull or come late */
 } pyddsi_publisher_options;
 
 typedef struct {
-    uint64_t resource;     /* its number, or with a selection the number of that */
+    uint64_t resource; /* its number, or with a selection the number of that */
     uint8_t is_selection;
     uint8_t space;
     uint8_t reliability;
-    uint8_t mode;          /* enum pyddsi_mode */
-    uint8_t on_full;       /* enum pyddsi_on_full */
-    uint32_t depth;        /* samples that may wait for the reader */
+    uint8_t mode;    /* enum pyddsi_mode */
+    uint8_t on_full; /* enum pyddsi_on_full */
+    uint32_t depth;  /* samples that may wait for the reader */
     uint64_t origin_ms;
     uint64_t period_ms;
     uint64_t duration_ms;
-    uint32_t guards;       /* samples are handed over only while each of these publishers has room for so many bytes */
+    uint32_t
+        guards; /* samples are handed over only while each of these publishers has room for so many bytes */
     uint32_t guard_publisher[8];
     uint32_t guard_bytes[8];
 } pyddsi_subscriber_options;
@@ -671,7 +676,7 @@ enum pyddsi_event_kind {
     PYDDSI_DISCONNECTED, /* reason: as in CLOSE, or one of pyddsi_end */
     PYDDSI_RECONNECTED,  /* the same id, from another address or in a new incarnation */
     PYDDSI_GAP,          /* samples first .. last of this conduit will not come */
-    PYDDSI_DECLARED,     /* the declaration handle is settled with every peer; status is the worst answer */
+    PYDDSI_DECLARED, /* the declaration handle is settled with every peer; status is the worst answer */
     PYDDSI_MATCHED,      /* the publisher handle has a subscriber in that peer */
     PYDDSI_UNMATCHED,    /* it has none any more there */
     PYDDSI_QOS_CONFLICT, /* definitions of a resource contradict each other */
@@ -681,10 +686,10 @@ enum pyddsi_event_kind {
 
 /* How a session ended, where CLOSE has no number for it. */
 enum pyddsi_end {
-    PYDDSI_END_LEASE = 1000,  /* nothing was heard for too long */
-    PYDDSI_END_BYTES = 1001,  /* it sent what breaks a rule */
+    PYDDSI_END_LEASE = 1000,   /* nothing was heard for too long */
+    PYDDSI_END_BYTES = 1001,   /* it sent what breaks a rule */
     PYDDSI_END_RESTART = 1002, /* it came back as a new incarnation */
-    PYDDSI_END_LOCAL = 1003,  /* we closed it */
+    PYDDSI_END_LOCAL = 1003,   /* we closed it */
 };
 
 typedef struct {
@@ -709,21 +714,22 @@ typedef struct {
 typedef struct {
     uint64_t packets_in, packets_out, bytes_in, bytes_out;
     uint64_t messages_in, messages_out;
-    uint64_t accepted;       /* samples that put or a loan's end took */
-    uint64_t unmatched;      /* of these: nobody wanted them, so there was nothing to do */
-    uint64_t filtered;       /* of these: no selection wanted them */
-    uint64_t sent_best;      /* best effort: handed to the network */
-    uint64_t owed;           /* reliable messages times the members that were to have them, declarations included */
-    uint64_t acknowledged;   /* of these: a member has acknowledged them */
-    uint64_t forgiven;       /* of these: dropped from a window with a line in the ledger */
+    uint64_t accepted;  /* samples that put or a loan's end took */
+    uint64_t unmatched; /* of these: nobody wanted them, so there was nothing to do */
+    uint64_t filtered;  /* of these: no selection wanted them */
+    uint64_t sent_best; /* best effort: handed to the network */
+    uint64_t
+        owed; /* reliable messages times the members that were to have them, declarations included */
+    uint64_t acknowledged; /* of these: a member has acknowledged them */
+    uint64_t forgiven;     /* of these: dropped from a window with a line in the ledger */
     uint64_t resent;
-    uint64_t delivered;      /* samples handed to readers' rings */
-    uint64_t taken;          /* samples that readers took */
+    uint64_t delivered; /* samples handed to readers' rings */
+    uint64_t taken;     /* samples that readers took */
     uint64_t acks_in, nacks_in, acks_out, nacks_out, synchs_in, synchs_out;
     uint64_t keepalives_out, scouts_out, pings_out;
     uint64_t allocated_slots, /* packets held now, */
         rings_used;           /* and samples waiting now */
-    uint64_t put_waits;      /* put answered: not now */
+    uint64_t put_waits;       /* put answered: not now */
     uint64_t events_lost;
 } pyddsi_stats;
 
@@ -799,7 +805,8 @@ typedef struct {
     pyddsi_endpoint source;
     pyddsi_endpoint target; /* of a group if it was sent to one */
     uint8_t fate;           /* enum pyddsi_sim_fate */
-    pyddsi_bytes packet;    /* the bytes as they arrive; owned by the simulation, for as long as the log is kept */
+    pyddsi_bytes
+        packet; /* the bytes as they arrive; owned by the simulation, for as long as the log is kept */
 } pyddsi_sim_packet;
 
 /* Good values for everything but the id and the endpoints. */
@@ -830,13 +837,14 @@ int pyddsi_sim_node(pyddsi_sim *sim, const pyddsi_config *config, const char **t
 int pyddsi_sim_count(const pyddsi_sim *sim);
 int pyddsi_sim_running(const pyddsi_sim *sim, int node); /* 1, or 0: crashed, or no such node */
 int pyddsi_sim_endpoint(const pyddsi_sim *sim, int node, pyddsi_endpoint *endpoint);
-int pyddsi_sim_config(const pyddsi_sim *sim, int node, pyddsi_config *config); /* with all that was made up */
+int pyddsi_sim_config(const pyddsi_sim *sim, int node,
+                      pyddsi_config *config); /* with all that was made up */
 
 /* Faults. from and to may be -1: all nodes, also those to come. OK, or BAD_ARGUMENT. */
 int pyddsi_sim_link_set(pyddsi_sim *sim, int from, int to, const pyddsi_sim_link *link);
 int pyddsi_sim_link_get(const pyddsi_sim *sim, int from, int to, pyddsi_sim_link *link);
 int pyddsi_sim_cut(pyddsi_sim *sim, int from, int to, int cut); /* one direction */
-int pyddsi_sim_crash(pyddsi_sim *sim, int node);                /* without a word; packets to it are lost */
+int pyddsi_sim_crash(pyddsi_sim *sim, int node); /* without a word; packets to it are lost */
 /* A new incarnation with the same id, and with the same port or the next. A running node crashes first. */
 int pyddsi_sim_restart(pyddsi_sim *sim, int node, int same_port);
 /* The node does nothing for so long: packets wait for it, deadlines pass. 0: it goes on now. */
@@ -845,7 +853,8 @@ int pyddsi_sim_pause(pyddsi_sim *sim, int node, uint64_t duration_ns);
  * never runs backwards. */
 int pyddsi_sim_clock_step(pyddsi_sim *sim, int node, int64_t step_ns);
 /* A packet from anywhere arrives at a node now. */
-int pyddsi_sim_inject(pyddsi_sim *sim, int node, const pyddsi_endpoint *from, const uint8_t *data, size_t size);
+int pyddsi_sim_inject(pyddsi_sim *sim, int node, const pyddsi_endpoint *from, const uint8_t *data,
+                      size_t size);
 
 /* Lets time pass. run answers how many events there were. run_until_quiet stops when nothing is left to do, or in
  * flight that matters: every two nodes that can reach each other have a session, all windows are acknowledged, all
@@ -857,26 +866,31 @@ const char *pyddsi_sim_busy(const pyddsi_sim *sim); /* what is left to do; null:
 /* What an application does at a node; node/node.h has the contracts. All of them: BAD_ARGUMENT if the node is not there or
  * does not run. */
 int pyddsi_sim_close(pyddsi_sim *sim, int node);
-int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource, pyddsi_bytes name,
-                        uint8_t reliability, uint8_t durability, uint32_t *handle, int *status);
-int pyddsi_sim_selection(pyddsi_sim *sim, int node, uint8_t space, uint64_t selection, pyddsi_bytes query,
-                         int is_global, uint32_t *handle, int *status);
-int pyddsi_sim_binding(pyddsi_sim *sim, int node, uint8_t space, uint64_t old_selection, uint64_t new_selection,
-                       int is_global, uint32_t *handle, int *status);
-int pyddsi_sim_publisher(pyddsi_sim *sim, int node, const pyddsi_publisher_options *options, uint32_t *publisher,
-                         int *status);
+int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource,
+                        pyddsi_bytes name, uint8_t reliability, uint8_t durability,
+                        uint32_t *handle, int *status);
+int pyddsi_sim_selection(pyddsi_sim *sim, int node, uint8_t space, uint64_t selection,
+                         pyddsi_bytes query, int is_global, uint32_t *handle, int *status);
+int pyddsi_sim_binding(pyddsi_sim *sim, int node, uint8_t space, uint64_t old_selection,
+                       uint64_t new_selection, int is_global, uint32_t *handle, int *status);
+int pyddsi_sim_publisher(pyddsi_sim *sim, int node, const pyddsi_publisher_options *options,
+                         uint32_t *publisher, int *status);
 int pyddsi_sim_subscriber(pyddsi_sim *sim, int node, const pyddsi_subscriber_options *options,
                           uint32_t *subscriber, int *status);
 int pyddsi_sim_forget(pyddsi_sim *sim, int node, uint32_t handle);
 int pyddsi_sim_status(const pyddsi_sim *sim, int node, uint32_t handle);
 int pyddsi_sim_put(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size);
-int pyddsi_sim_put_many(pyddsi_sim *sim, int node, uint32_t publisher, const pyddsi_bytes *samples, size_t count);
-int pyddsi_sim_put_name(pyddsi_sim *sim, int node, pyddsi_bytes name, int reliable, const void *data, size_t size);
-int pyddsi_sim_loan(pyddsi_sim *sim, int node, uint32_t publisher, size_t size, uint8_t **data, uint32_t *loan);
+int pyddsi_sim_put_many(pyddsi_sim *sim, int node, uint32_t publisher, const pyddsi_bytes *samples,
+                        size_t count);
+int pyddsi_sim_put_name(pyddsi_sim *sim, int node, pyddsi_bytes name, int reliable,
+                        const void *data, size_t size);
+int pyddsi_sim_loan(pyddsi_sim *sim, int node, uint32_t publisher, size_t size, uint8_t **data,
+                    uint32_t *loan);
 int pyddsi_sim_commit(pyddsi_sim *sim, int node, uint32_t loan, size_t used);
 int pyddsi_sim_abandon(pyddsi_sim *sim, int node, uint32_t loan);
 int pyddsi_sim_begin(pyddsi_sim *sim, int node, uint32_t publisher, uint64_t total);
-int pyddsi_sim_more(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size, size_t *taken);
+int pyddsi_sim_more(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size,
+                    size_t *taken);
 int pyddsi_sim_end(pyddsi_sim *sim, int node, uint32_t publisher, int drop);
 int pyddsi_sim_flush(pyddsi_sim *sim, int node);
 int pyddsi_sim_conduit(const pyddsi_sim *sim, int node, uint32_t publisher);
@@ -884,8 +898,10 @@ int pyddsi_sim_take(pyddsi_sim *sim, int node, uint32_t subscriber, pyddsi_recei
 /* Must come before the node crashes or restarts: its samples go with it. */
 int pyddsi_sim_release(pyddsi_sim *sim, int node, const pyddsi_received *sample);
 int pyddsi_sim_pull(pyddsi_sim *sim, int node, uint32_t subscriber, uint32_t max);
-int pyddsi_sim_close_session(pyddsi_sim *sim, int node, const pyddsi_endpoint *endpoint, uint8_t reason);
-int pyddsi_sim_peer_window(pyddsi_sim *sim, int node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
+int pyddsi_sim_close_session(pyddsi_sim *sim, int node, const pyddsi_endpoint *endpoint,
+                             uint8_t reason);
+int pyddsi_sim_peer_window(pyddsi_sim *sim, int node, pyddsi_bytes id, uint32_t bytes,
+                           uint32_t samples);
 
 /* What happened there. OK, or END; window: OK or BAD_ARGUMENT. */
 int pyddsi_sim_event(pyddsi_sim *sim, int node, pyddsi_event *event);

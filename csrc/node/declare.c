@@ -302,7 +302,7 @@ static bool may_repeat(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         return false;
     }
-    bool first = now - who->again_at > 2 * PDI_AGAIN_SLOWEST_MS * PDI_TIME_MS;
+    bool first = now - who->again_at > 2 * PDI_TIME_MS * PDI_AGAIN_SLOWEST_MS;
     pdi_time least = 2 * who->rtt.smooth > PDI_AGAIN_MS * PDI_TIME_MS ? 2 * who->rtt.smooth
                                                                       : PDI_AGAIN_MS * PDI_TIME_MS;
     who->again_wait = first ? least : 2 * who->again_wait;

@@ -217,7 +217,7 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     size_t remembered = (size_t)PDI_ROUTE_CACHE * PDI_ROUTE_READERS + config->subscribers_max;
     uint16_t *route_readers = pdi_carve(carve, remembered, sizeof *route_readers);
     const struct pdi_predicate **filters =
-        pdi_carve(carve, remembered, sizeof(struct pdi_predicate *));
+        (const struct pdi_predicate **)pdi_carve(carve, remembered, sizeof(void *));
     node->route_handles =
         pdi_carve(carve, (size_t)config->subscribers_max + 1, sizeof *node->route_handles);
     node->slot_kept = pdi_carve(carve, config->slots_max, sizeof *node->slot_kept);

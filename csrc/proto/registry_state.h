@@ -40,10 +40,10 @@
 #include "proto/registry_chain.h"
 
 enum {
-    PDI_REGISTRY_BATCH_MAX = 64,    /* declarations of ours before a commit */
-    PDI_REGISTRY_BATCHES_MAX = 4,   /* commits whose results we wait for at the same time */
+    PDI_REGISTRY_BATCH_MAX = 64,   /* declarations of ours before a commit */
+    PDI_REGISTRY_BATCHES_MAX = 4,  /* commits whose results we wait for at the same time */
     PDI_REGISTRY_ROUNDS_MAX = 250, /* how often the same peer is told in a row to try again */
-    PDI_REGISTRY_UNIT = 32,         /* names are kept in pieces of so many bytes */
+    PDI_REGISTRY_UNIT = 32,        /* names are kept in pieces of so many bytes */
     PDI_REGISTRY_LOCALS_MAX = 1 << 20,
     PDI_REGISTRY_REMOTES_MAX = 1 << 22,
     PDI_REGISTRY_SHARERS_MAX = 16, /* on average so many peers may define the same resource */

@@ -167,7 +167,7 @@ uint32_t pdi_audit_matched(const struct pdi_audit *audit, uint32_t author);
 uint32_t pdi_audit_still(const struct pdi_audit *audit, uint32_t author, uint32_t matched,
                          uint64_t stamp);
 
-void pdi_audit_take(struct pdi_audit *audit, uint32_t audience, const pyddsi_received *sample);
+void pdi_audit_take(struct pdi_audit *audit, uint32_t index, const pyddsi_received *sample);
 
 /* After every step of a node: its events, its books. */
 void pdi_audit_step(struct pdi_audit *audit, int node);

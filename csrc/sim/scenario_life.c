@@ -79,6 +79,7 @@ void pdi_scenario_partition(struct pdi_play *play)
     uint64_t cuts = between(play, 1, 4);
     for (uint64_t i = 0; i < cuts; i++) {
         int a = (int)between(play, 0, (uint64_t)count - 1);
+        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there are two nodes at least */
         int b = (a + (int)between(play, 1, (uint64_t)count - 1)) % count;
         uint64_t lease = play->config.lease_ms;
         pdi_time at = moment(play);
@@ -99,8 +100,9 @@ void pdi_scenario_crash(struct pdi_play *play)
     for (uint64_t i = 0; i < crashes; i++) {
         int node = (int)between(play, 0, (uint64_t)count - 1);
         pdi_time at = moment(play);
-        pdi_time down = chance(play, 1, 2) ? between(play, 0, 50) * MS
-                                           : between(play, 0, 2 * play->config.lease_ms) * MS;
+        pdi_time down = chance(play, 1, 2)
+                            ? between(play, 0, 50) * MS
+                            : between(play, 0, UINT64_C(2) * play->config.lease_ms) * MS;
         (void)pdi_play_fault(play, PDI_FAULT_CRASH, node, 0, at);
         (void)pdi_play_fault(play, PDI_FAULT_RESTART, node, chance(play, 1, 2), at + down);
     }
@@ -133,7 +135,7 @@ void pdi_scenario_slow(struct pdi_play *play)
         (void)pdi_play_fault(play, PDI_FAULT_START_READER, 0, 0, at + between(play, 10, 900) * MS);
     if (chance(play, 1, 4))
         pdi_play_fault(play, PDI_FAULT_PAUSE, count - 1, 0, moment(play))->duration =
-            between(play, 10, 2 * play->config.lease_ms) * MS;
+            between(play, 10, UINT64_C(2) * play->config.lease_ms) * MS;
     play->on_end = slow_end;
 }
 
@@ -193,6 +195,7 @@ void pdi_scenario_mix(struct pdi_play *play)
     for (uint64_t i = 0; i < faults; i++) {
         enum pdi_fault_kind kind = kinds[between(play, 0, sizeof(kinds) / sizeof(kinds[0]) - 1)];
         int a = (int)between(play, 0, (uint64_t)count - 1);
+        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there are two nodes at least */
         int b = (a + (int)between(play, 1, (uint64_t)count - 1)) % count;
         if (kind == PDI_FAULT_STOP_READER || kind == PDI_FAULT_START_READER ||
             kind == PDI_FAULT_FORGET_READER || kind == PDI_FAULT_DECLARE_READER)

@@ -99,7 +99,7 @@ void pdi_scenario_periodic(struct pdi_play *play)
     pdi_scenario_nodes(play, count);
     pdi_scenario_links(play, &link);
     /* The way itself, and a repetition or two that the first exchange on a conduit needs. */
-    play->theme[0] = 6 * (link.delay_ns + link.jitter_ns) + 4 * play->config.synch_ms * MS + 5 * MS;
+    play->theme[0] = 6 * (link.delay_ns + link.jitter_ns) + 4 * MS * play->config.synch_ms + 5 * MS;
     struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->interval = between(play, 3, 15) * MS;
     writer->options.shelf_samples = (uint32_t)between(play, 1, 30);

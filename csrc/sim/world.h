@@ -201,7 +201,7 @@ struct pdi_world_sent {
 };
 void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent);
 void pdi_world_hasten(struct pdi_world *world, int node, pdi_time until);
-void pdi_world_arrive(struct pdi_world *world, uint32_t packet);
+void pdi_world_arrive(struct pdi_world *world, uint32_t index);
 void pdi_world_reschedule(struct pdi_world *world, int node); /* its deadline has changed */
 bool pdi_world_schedule(struct pdi_world *world, uint32_t item, pdi_time at);
 void pdi_world_log_add(struct pdi_world *world, const struct pdi_world_sent *sent, int to,

@@ -13,7 +13,8 @@ void pdi_world_log(struct pdi_world *world, bool keep, uint64_t bytes_max)
     struct pdi_world_log *log = &world->log;
     if (!keep) {
         for (uint64_t i = 0; i < log->count; i++) {
-            free((void *)(uintptr_t)log->rows[i].packet.data);
+            free((void *)(uintptr_t)log->rows[i]
+                     .packet.data); /* NOLINT(performance-no-int-to-ptr): it was malloc's */
         }
         free(log->rows);
         memset(log, 0, sizeof(*log));
@@ -78,6 +79,7 @@ bool pdi_world_joined(const struct pdi_world *world, int one, int two)
     bool opening = false;
     return pdi_world_runs(world, one) && pdi_world_runs(world, two) &&
            peer_state(world, one, two, &opening) == STATE_ESTABLISHED &&
+           /* NOLINTNEXTLINE(readability-suspicious-call-argument): the other way round */
            peer_state(world, two, one, &opening) == STATE_ESTABLISHED;
 }
 
@@ -91,7 +93,8 @@ static bool wanted(const struct pdi_world *world, int one, int two)
         return false;
     return !world->links[one * world->links_stride + two].quality.cut &&
            !world->links[two * world->links_stride + one].quality.cut &&
-           memcmp(&a->scout_to, &b->scout_to, sizeof(a->scout_to)) == 0;
+           a->scout_to.kind == b->scout_to.kind && a->scout_to.port == b->scout_to.port &&
+           memcmp(a->scout_to.ip, b->scout_to.ip, sizeof(a->scout_to.ip)) == 0;
 }
 
 /* A node has sessions with all whom it wants, or with as many as it may. */

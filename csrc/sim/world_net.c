@@ -57,6 +57,8 @@ static uint32_t packet_take(struct pdi_world *world, size_t size)
         world->packets_room = room;
     }
     uint32_t index = world->packets_free;
+    if (index == UINT32_MAX)
+        return UINT32_MAX;
     struct pdi_world_packet *packet = &world->packets[index];
     if (packet->room < size) {
         uint8_t *data = realloc(packet->data, size);
