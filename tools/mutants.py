@@ -207,7 +207,7 @@ MUTANTS = [
     Mutant(
         "pull: the limit is ignored",
         "node",
-        "puller->left = limited ? message->limit : UINT64_MAX;",
+        "puller->left = limit == 0 ? UINT64_MAX : limit == PDI_PULL_NOTHING ? 0 : limit;",
         "puller->left = UINT64_MAX;",
         "pull",
     ),

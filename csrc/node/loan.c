@@ -185,6 +185,50 @@ static uint32_t write_batch(const pyddsi_bytes *samples, size_t count, uint8_t *
     return (uint32_t)(writer.at - out);
 }
 
+/* Whether everybody on this way can read batches. */
+static bool all_can_batch(const struct pdi_node *node, const struct pdi_way *way)
+{
+    bool all = way->group == NULL || (way->group->features & PYDDSI_CAN_BATCH) != 0;
+    for (uint32_t peer = pdi_way_next(node, way, 0); all && peer < node->peers_used;
+         peer = pdi_way_next(node, way, peer + 1)) {
+        all = (node->peers[peer].features & PYDDSI_CAN_BATCH) != 0;
+    }
+    return all && (way->group != NULL || way->count != 0);
+}
+
+/* Batches of best effort, each written in the scratch window and copied to the drafts. False: they must go one by one. */
+static bool batch_best(struct pdi_node *node, struct pdi_publisher *publisher,
+                       const pyddsi_bytes *samples, size_t count, pdi_time now)
+{
+    struct pdi_way way = pdi_way_usual(node, publisher);
+    uint32_t room = node->config.packet_max - 32;
+    struct pdi_loan loan;
+    if (publisher->filters || publisher->keeps || publisher->space != 0 || count > UINT16_MAX ||
+        !all_can_batch(node, &way)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (samples[i].size + BATCH_HEAD + PDI_VLE_MAX > room) {
+            return false;
+        }
+    }
+    if (pdi_window_reserve(&node->scratch, room, 1, &loan) != PYDDSI_OK) {
+        return false;
+    }
+    uint8_t *body = pdi_window_data(&node->scratch, &loan);
+    struct pdi_entry model = {.kind = PYDDSI_BDATA, .id = publisher->id};
+    for (size_t at = 0; at < count;) {
+        uint32_t bytes;
+        size_t some = share(samples, count, at, room, &bytes);
+        uint32_t size = write_batch(&samples[at], some, body, room);
+        pdi_best_put(node, &way, &model, (pyddsi_bytes){body, size}, 0, now);
+        at += some;
+    }
+    pdi_window_abandon(&node->scratch, &loan);
+    node->stats.accepted += count;
+    return true;
+}
+
 int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                       size_t count, pdi_time now)
 {
@@ -199,6 +243,9 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
     if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
         node->stats.put_waits++;
         return PYDDSI_AGAIN;
+    }
+    if (!publisher->reliable && batch_best(node, publisher, samples, count, now)) {
+        return PYDDSI_OK;
     }
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     if (conduit == NULL || (conduit->features & PYDDSI_CAN_BATCH) == 0 || count > UINT16_MAX) {

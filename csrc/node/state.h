@@ -70,7 +70,7 @@
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
 #define PDI_PING_MS          500U
 #define PDI_PINGS_FIRST  8U /* answers until then come from pings that go sixteen times as often */
-#define PDI_PING_LOST_MS 4000U /* a PING without an answer for so long is lost */
+#define PDI_PING_LOST_MS 2000U /* a PING without an answer for so long is lost */
 
 /* ---- what a conduit remembers of one of its members ---- */
 struct pdi_member {
@@ -677,7 +677,7 @@ void pdi_declare_changes(struct pdi_node *node, pdi_time now);
 struct pdi_publisher *pdi_publisher_get(const struct pdi_node *node, uint32_t handle);
 struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t handle);
 
-/* shelf.c */
+/* shelf.c, pull.c */
 void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes,
                    pdi_time now);
 void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers);

@@ -13,8 +13,7 @@ void pdi_world_log(struct pdi_world *world, bool keep, uint64_t bytes_max)
     struct pdi_world_log *log = &world->log;
     if (!keep) {
         for (uint64_t i = 0; i < log->count; i++) {
-            free((void *)(uintptr_t)log->rows[i]
-                     .packet.data); /* NOLINT(performance-no-int-to-ptr): it was malloc's */
+            free((void *)log->rows[i].packet.data);
         }
         free(log->rows);
         memset(log, 0, sizeof(*log));

@@ -1,0 +1,195 @@
+/* pull.c - asking for what lies on shelves, and answering.
+ *
+ * A pull is answered over the unicast conduit of the peer that asked, as its room allows, and ends with a mark, an SDATA
+ * whose sample id is 0. Pulls that come while one is answered wait their turn: each gets its own samples and its own
+ * mark. Where a subscription has periods its time is as good as a pull without limit (periodic push), or a pull outside
+ * its time ends at once and consumes nothing (periodic pull).
+ */
+#include "node/state.h"
+
+static bool has_period(const struct pdi_puller *puller)
+{
+    return puller->mode == PYDDSI_PERIODIC_PUSH || puller->mode == PYDDSI_PERIODIC_PULL;
+}
+
+#define PDI_PULL_NOTHING UINT32_MAX /* it only ends the pulling: no sample, but a mark */
+
+/* The next waiting pull becomes the one that is answered, if none is. */
+static void next_ask(struct pdi_puller *puller)
+{
+    if (puller->wanting || puller->ends || puller->asks == 0) {
+        return;
+    }
+    uint32_t limit = puller->asked[0];
+    puller->asks--;
+    memmove(puller->asked, puller->asked + 1, puller->asks * sizeof puller->asked[0]);
+    puller->wanting = limit != PDI_PULL_NOTHING;
+    puller->ends = 1;
+    puller->left = limit == 0 ? UINT64_MAX : limit == PDI_PULL_NOTHING ? 0 : limit;
+}
+
+/* One more pull: it is answered when those before it have been, each with its own end mark. */
+static void ask(struct pdi_node *node, struct pdi_puller *puller, uint32_t limit, pdi_time now)
+{
+    if (puller->asks == PDI_PULLS_MAX) {
+        pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, puller->space, puller->id, 1, now);
+        return;
+    }
+    puller->asked[puller->asks++] = limit;
+    next_ask(puller);
+}
+
+void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                    pdi_time now)
+{
+    bool limited = (message->flags & PYDDSI_N) != 0;
+    bool only_close = (message->flags & PYDDSI_F) != 0 && !limited;
+    bool found = false;
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->peer == peer && puller->id == message->rid &&
+            puller->space == message->space && puller->mode != PYDDSI_PUSH &&
+            puller->mode != PYDDSI_PERIODIC_PUSH) {
+            found = true;
+            ask(node, puller,
+                only_close ? PDI_PULL_NOTHING
+                : limited  ? (uint32_t)message->limit
+                           : 0,
+                now);
+        }
+    }
+    if (!found) {
+        struct pdi_entry end = {.kind = PYDDSI_SDATA,
+                                .flags = PYDDSI_R | PYDDSI_A,
+                                .id = message->rid,
+                                .space = (uint8_t)message->space};
+        if (pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now) !=
+            PYDDSI_OK) {
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, end.space, end.id, 1, now);
+        }
+    }
+    pdi_timer_set(node, PDI_TIMER_SHELF, now);
+}
+
+static const struct pdi_shelved *
+shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher, uint64_t serial)
+{
+    for (uint32_t at = publisher->shelf_first; at != PDI_NONE;
+         at = node->shelved[at].next) { /* at most shelf_max */
+        if (node->shelved[at].serial >= serial) {
+            return &node->shelved[at];
+        }
+    }
+    return NULL;
+}
+
+/* Sends what this one may have now. False: the window is full. */
+static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now)
+{
+    const struct pdi_publisher *publisher = &node->publishers[puller->publisher];
+    struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
+    bool named = puller->mode != PYDDSI_PUSH || (puller->id & 1) != 0;
+    const struct pdi_shelved *shelved;
+    while (conduit->open && puller->left != 0 &&
+           (shelved = shelved_from(node, publisher, puller->next)) != NULL &&
+           shelved->serial < puller->until) { /* at most shelf_max */
+        pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE,
+                                shelved->size};
+        struct pdi_entry model = {.kind = PYDDSI_SDATA,
+                                  .flags = (uint8_t)(PYDDSI_R | (named ? PYDDSI_A : 0)),
+                                  .id = named ? puller->id : publisher->id,
+                                  .data_id = named ? publisher->id : 0,
+                                  .space = publisher->space};
+        bool fits = puller->predicate == NULL ||
+                    pdi_predicate_holds(puller->predicate, publisher->id, payload);
+        int status = fits ? pdi_publish_entry(node, conduit, &model, payload, now) : PYDDSI_OK;
+        if (status == PYDDSI_AGAIN) {
+            return false;
+        }
+        if (status != PYDDSI_OK) {
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
+                     1, now);
+        }
+        puller->next = shelved->serial + 1;
+        puller->left -= fits;
+    }
+    if (puller->ends && conduit->open) {
+        struct pdi_entry end = {.kind = PYDDSI_SDATA,
+                                .flags = PYDDSI_R | PYDDSI_A,
+                                .id = puller->id,
+                                .space = puller->space};
+        if (pdi_publish_entry(node, conduit, &end, (pyddsi_bytes){0}, now) == PYDDSI_AGAIN) {
+            return false;
+        }
+    }
+    puller->ends = 0;
+    puller->wanting = 0;
+    next_ask(puller);
+    return true;
+}
+
+void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
+{
+    pdi_time due = PDI_TIME_NEVER;
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        pdi_time next = PDI_TIME_NEVER;
+        if (!puller->used) {
+            continue;
+        }
+        bool open = !has_period(puller) || pdi_shelf_open(puller->origin_ms, puller->period_ms,
+                                                          puller->duration_ms, now, &next);
+        if (puller->mode == PYDDSI_PERIODIC_PUSH && open) {
+            puller->wanting = 1;
+            puller->left = UINT64_MAX;
+        }
+        if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
+            puller->left =
+                0; /* outside its time nothing is consumed, and the answer ends at once */
+            (void)serve(node, puller, now);
+        } else if ((puller->wanting && open) || puller->ends) {
+            /* each pull that waits; if the window is full, its next ACK kicks us */
+            for (uint32_t pulls = 0; pulls <= PDI_PULLS_MAX; pulls++) {
+                if (!serve(node, puller, now) || !puller->ends) {
+                    break;
+                }
+            }
+        }
+        if (puller->mode == PYDDSI_PERIODIC_PUSH && next < due) {
+            due = next;
+        }
+    }
+    pdi_timer_set(node, PDI_TIMER_SHELF, due);
+}
+
+/* ---- the asking side ---- */
+
+int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now)
+{
+    const struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
+    uint8_t body[2 * PDI_VLE_MAX];
+    struct pdi_writer writer = {body, body + sizeof body};
+    node->now = now > node->now ? now : node->now;
+    if (reader == NULL || reader->mode == PYDDSI_PUSH || reader->mode == PYDDSI_PERIODIC_PUSH) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    struct pdi_entry model = {
+        .kind = PYDDSI_PULL, .flags = max != 0 ? PYDDSI_N : 0, .space = reader->space};
+    (void)pdi_vle_put(&writer, reader->id);
+    if (max != 0) {
+        (void)pdi_vle_put(&writer, max);
+    }
+    pyddsi_bytes bytes = {body, (size_t)(writer.at - body)};
+    uint32_t asked = 0;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
+        if (!pdi_session_established(node, peer) ||
+            (node->peers[peer].features & PYDDSI_CAN_PULL) == 0) {
+            continue;
+        }
+        if (pdi_publish_entry(node, conduit, &model, bytes, now) == PYDDSI_OK) {
+            asked++;
+        }
+    }
+    return asked != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+}
