@@ -58,6 +58,18 @@ void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint3
     pdi_bitset_set(node->talk, peer);
 }
 
+/* How many samples a message carries: a batch begins with its count. */
+static uint64_t samples_in(const struct pdi_conduit *conduit, const struct pdi_entry *entry)
+{
+    const uint8_t *bytes = conduit->window.memory + entry->at;
+    struct pdi_reader reader = {bytes, bytes + entry->size};
+    uint64_t count = 1;
+    if (entry->kind == PYDDSI_BDATA) {
+        (void)pdi_vle_get(&reader, UINT16_MAX, PDI_VLE_MAX, &count);
+    }
+    return count;
+}
+
 /* What this member has not acknowledged will not be asked for any more. */
 static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct pdi_member *member,
                     enum pyddsi_reason reason, pdi_time now)
@@ -76,14 +88,15 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
         } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
                    entry->kind == PYDDSI_WDATA) {
             pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
-                     (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);
+                     (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id,
+                     samples_in(conduit, entry), now);
         }
     }
     member->acked = conduit->window.next;
 }
 
-/* Only detached members are left, and nobody to be protected from them: they hold the window again. What it has lost
- * already they report as a gap. */
+/* Only detached members are left, and nobody to be protected from them: they hold the window again. What
+ * it has lost already is written down here. */
 static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
     uint64_t base = pdi_conduit_base(conduit);
@@ -92,7 +105,10 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
         if (!member->joined || !member->detached) {
             continue;
         }
-        member->acked = member->acked > base ? member->acked : base;
+        if (member->acked < base) { /* its session may end before it can say what it lacks */
+            pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, base - member->acked, now);
+            member->acked = base;
+        }
         member->detached = 0;
         member->progress = now;
         conduit->detached--;

@@ -161,7 +161,7 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
         shelf = shelf || remote->mode != PYDDSI_PUSH;
-        if (!pdi_session_established(node, remote->peer)) {
+        if (!pdi_node_unicast(node, remote->peer)->open) {
             continue;
         }
         if (remote->id != publisher->id &&

@@ -315,6 +315,7 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     node->member_changes++;
     node->kick = 1;
     pdi_plan_features(node);
+    pdi_declare_changes(node, now); /* who was matched is told before the next sample */
     return true;
 }
 
