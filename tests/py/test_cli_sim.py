@@ -274,7 +274,9 @@ def test_workers_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupt() -> None:
     """Ctrl-C would leave workers behind, print a trace, or not end the run."""
     program = (
-        "import sys; from pyddsi import cli; from pyddsi.cli import sim\n"
+        "import signal, sys; from pyddsi import cli; from pyddsi.cli import sim\n"
+        # who runs the tests in the background may have had it ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sim.PROGRESS_SECONDS = -1.0; sys.stderr.isatty = lambda: True\n"
         "sim._show_progress = lambda *_: print('on', file=sys.stderr, flush=True)\n"
         "sys.exit(cli.main(['sim', '--seeds', '100000', '--scenario', 'pair', '--jobs', '2']))\n"
