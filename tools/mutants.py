@@ -193,7 +193,8 @@ MUTANTS = [
         "ledger: no line for what a lost peer had not acknowledged",
         "node",
         "pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space, "
-        "(entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, 1, now);",
+        "(entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, "
+        "samples_in(conduit, entry), now);",
         "",
         "partition",
     ),

@@ -365,7 +365,7 @@ static pyddsi_bytes repeat(uint8_t *out, size_t size, const char *unit, char las
     return (pyddsi_bytes){out, size};
 }
 
-/* If this failed, one peer could keep another busy with a pattern. */
+/* 002-20: If this failed, one peer could keep another busy with a pattern. */
 static void test_work_is_bounded(void)
 {
     static const char *const units[] = {"a*", "*a", "a", "**a", "?*", "**?", "*/", "**", "?"};

@@ -166,7 +166,7 @@ static void test_all_short_paths(void)
     CHECK(valid > 5000);
 }
 
-/* If this failed, a name could outgrow the buffers that are made for the longest one. */
+/* 002-21: If this failed, a name could outgrow the buffers that are made for the longest one. */
 static void test_limits(void)
 {
     static char text[PDI_NAME_MAX + 16], out[PDI_NAME_MAX];

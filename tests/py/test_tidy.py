@@ -127,7 +127,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_tree_keeps_rule(name: str) -> None:
-    """A room has grown an arrow, a call or a mark that the house does not have."""
+    """002-4: A room has grown an arrow, a call or a mark that the house does not have."""
     assert RULES[name].files(ROOT), "the rule looks at no file"
     assert RULES[name].findings(ROOT) == []
 
