@@ -167,7 +167,7 @@ static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t 
     uint64_t base = pdi_conduit_base(conduit);
     pdi_time rtt = node->peers[peer].rtt.smooth;
     uint32_t least =
-        1000 * node->config.synch_ms / 4; /* however near the one who asks pretends to be */
+        1000 * node->config.synch_ms / 40; /* however near the one who asks pretends to be */
     uint32_t pause = (uint32_t)((rtt - rtt / 8) / PDI_TIME_US);
     pause = pause > least ? pause : least;
     uint32_t now_us = (uint32_t)(now / PDI_TIME_US);

@@ -116,7 +116,7 @@ void pdi_turn_watch(struct pdi_node *node, uint32_t peer, uint32_t conduit)
     struct pdi_node_peer *who = &node->peers[peer];
     uint32_t index = peer * node->config.conduits_in + conduit;
     pdi_timer_set(node, pdi_timer_order(node, index),
-                  pdi_order_due(&node->orders[index], pdi_rtt_wait(&who->rtt)));
+                  pdi_order_due(&node->orders[index], pdi_rtt_wait(&who->rtt) / 2));
 }
 
 static void acknowledge(struct pdi_node *node, uint32_t peer, uint32_t conduit, bool answer)
@@ -278,7 +278,7 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     bool starved = node->slot == PDI_POOL_NONE && pdi_pool_free(&node->pool) == 0;
     int nack = starved
                    ? 0
-                   : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt), &message.sn, &message.mask);
+                   : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt) / 2, &message.sn, &message.mask);
     if (starved) {
         message.sn = pdi_seq_wrap(&node->seq, order->expected);
     }
