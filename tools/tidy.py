@@ -34,7 +34,7 @@ ROOMS = {
     "host": {"base", "env.h"},
     "sim": {"base", "env.h", "node"},
     # the front door: it opens onto the pure rooms as well, for those who only want to read bytes or captures
-    "api": {"base", "wire", "flow", "capture", "node", "host", "sim"},
+    "api": {"base", "wire", "flow", "capture", "proto", "node", "host", "sim", "env.h"},
 }
 
 # Rooms that get bytes and the time and give bytes and the next deadline: they ask the system for nothing.

@@ -1,15 +1,16 @@
 /* module.c - how the extension module comes to life.
  *
  * cffi makes the module `pyddsi._core` with its `lib` and `ffi`. A call through `lib` costs about
- * 100 ns, which is fine for opening a session and too much for a sample. The functions that are
- * called for every sample are therefore plain extension functions (METH_FASTCALL, about 15 ns) in
- * the same module, and this file is the only one that adds them:
+ * 100 ns, which is fine for opening a session and too much for a sample. What is called for every
+ * sample is therefore plain extension code (METH_FASTCALL, about 15 ns) in the same module, and this
+ * file is the only one that adds it:
  *
  *     PyInit__core ──► pdi_cffi_init (written by cffi, renamed in pyddsi/_build.py)
- *                └───► PyModule_AddFunctions(functions)
+ *                ├───► PyModule_AddFunctions(functions)
+ *                └───► the types of fast.h
  *
  * Everything here keeps to Python's limited API of 3.11, so that one build serves all later
- * versions.
+ * versions. A Python without the global lock does not load such a module and says so itself.
  */
 #include "api/fast.h"
 
@@ -22,11 +23,18 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* Each puts its types into the module. */
+static int (*const types[])(PyObject *module) = {pdi_keeper_type, pdi_sample_type, pdi_writer_type,
+                                                 pdi_loan_type, pdi_reader_type};
+
 PyMODINIT_FUNC PyInit__core(void)
 {
     PyObject *module = pdi_cffi_init();
-    if (module != NULL && PyModule_AddFunctions(module, functions) < 0) {
-        Py_DECREF(module);
+    int failed = module == NULL || PyModule_AddFunctions(module, functions) < 0;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && !failed; i++)
+        failed = types[i](module) < 0;
+    if (failed) {
+        Py_XDECREF(module);
         return NULL;
     }
     return module;

@@ -2,18 +2,37 @@
  *
  * Each call is the node's own (node/node.h), between entering the world and leaving it, which sends what the node has to say.
  */
-#include <string.h>
-
 #include "api/sim.h"
 
-static struct pdi_node *enter(pyddsi_sim *sim, int node, pdi_time *now)
+/* A node of the world, while somebody acts at it. */
+struct visit {
+    pyddsi_sim *sim;
+    int index;
+    struct pdi_node *node;
+    pdi_time now;
+};
+
+/* False: no such node runs. */
+static bool enter(struct visit *visit, pyddsi_sim *sim, int index)
 {
-    return pdi_world_enter(&sim->play.world, node, now);
+    *visit = (struct visit){.sim = sim, .index = index};
+    visit->node = pdi_world_enter(&sim->play.world, index, &visit->now);
+    return visit->node != NULL;
 }
 
-static void leave(pyddsi_sim *sim, int node)
+/* Answers what the node answered. */
+static int leave(const struct visit *visit, int result)
 {
-    pdi_world_leave(&sim->play.world, node);
+    pdi_world_leave(&visit->sim->play.world, visit->index);
+    return result;
+}
+
+/* After a declaration: the world must be able to say when it is settled. */
+static int declared(const struct visit *visit, int result, const uint32_t *handle)
+{
+    if (result == PYDDSI_OK)
+        pdi_world_declared(&visit->sim->play.world, visit->index, *handle);
+    return leave(visit, result);
 }
 
 /* The node, only to be looked at. */
@@ -22,255 +41,202 @@ static struct pdi_node *look(const pyddsi_sim *sim, int node)
     return pdi_world_runs(&sim->play.world, node) ? sim->play.world.nodes[node].node : NULL;
 }
 
-/* A declaration was made: the world must be able to say when it is settled. */
-static int declared(pyddsi_sim *sim, int node, int result, const uint32_t *handle)
-{
-    if (result == PYDDSI_OK)
-        pdi_world_declared(&sim->play.world, node, *handle);
-    leave(sim, node);
-    return result;
-}
-
 int pyddsi_sim_close(pyddsi_sim *sim, int node)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    pdi_node_close(one, now);
-    leave(sim, node);
-    return PYDDSI_OK;
+    pdi_node_close(at.node, at.now);
+    return leave(&at, PYDDSI_OK);
 }
 
 int pyddsi_sim_flush(pyddsi_sim *sim, int node)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    pdi_node_flush(one, now);
-    leave(sim, node);
-    return PYDDSI_OK;
+    pdi_node_flush(at.node, at.now);
+    return leave(&at, PYDDSI_OK);
 }
 
 int pyddsi_sim_release(pyddsi_sim *sim, int node, const pyddsi_received *sample)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    pdi_node_release(one, sample);
-    leave(sim, node);
-    return PYDDSI_OK;
+    pdi_node_release(at.node, sample);
+    return leave(&at, PYDDSI_OK);
 }
 
 int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource,
                         pyddsi_bytes name, uint8_t reliability, uint8_t durability,
                         uint32_t *handle, int *status)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
     int result =
-        pdi_node_resource(one, space, resource, name, reliability, durability, handle, status);
-    return declared(sim, node, result, handle);
+        pdi_node_resource(at.node, space, resource, name, reliability, durability, handle, status);
+    return declared(&at, result, handle);
 }
 
 int pyddsi_sim_selection(pyddsi_sim *sim, int node, uint8_t space, uint64_t selection,
                          pyddsi_bytes query, int is_global, uint32_t *handle, int *status)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_selection(one, space, selection, query, is_global, handle, status);
-    return declared(sim, node, result, handle);
+    int result = pdi_node_selection(at.node, space, selection, query, is_global, handle, status);
+    return declared(&at, result, handle);
 }
 
 int pyddsi_sim_binding(pyddsi_sim *sim, int node, uint8_t space, uint64_t old_selection,
                        uint64_t new_selection, int is_global, uint32_t *handle, int *status)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
     int result =
-        pdi_node_binding(one, space, old_selection, new_selection, is_global, handle, status);
-    return declared(sim, node, result, handle);
+        pdi_node_binding(at.node, space, old_selection, new_selection, is_global, handle, status);
+    return declared(&at, result, handle);
 }
 
 int pyddsi_sim_publisher(pyddsi_sim *sim, int node, const pyddsi_publisher_options *options,
                          uint32_t *publisher, int *status)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_publisher(one, options, publisher, status);
-    return declared(sim, node, result, publisher);
+    int result = pdi_node_publisher(at.node, options, publisher, status);
+    return declared(&at, result, publisher);
 }
 
 int pyddsi_sim_subscriber(pyddsi_sim *sim, int node, const pyddsi_subscriber_options *options,
                           uint32_t *subscriber, int *status)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_subscriber(one, options, subscriber, status);
-    return declared(sim, node, result, subscriber);
+    int result = pdi_node_subscriber(at.node, options, subscriber, status);
+    return declared(&at, result, subscriber);
 }
 
 int pyddsi_sim_forget(pyddsi_sim *sim, int node, uint32_t handle)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_forget(one, handle, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_forget(at.node, handle, at.now));
 }
 
 int pyddsi_sim_put(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_put(one, publisher, data, size, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_put(at.node, publisher, data, size, at.now));
 }
 
 int pyddsi_sim_put_many(pyddsi_sim *sim, int node, uint32_t publisher, const pyddsi_bytes *samples,
                         size_t count)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_put_many(one, publisher, samples, count, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_put_many(at.node, publisher, samples, count, at.now));
 }
 
 int pyddsi_sim_put_name(pyddsi_sim *sim, int node, pyddsi_bytes name, int reliable,
                         const void *data, size_t size)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_put_name(one, name, reliable, data, size, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_put_name(at.node, name, reliable, data, size, at.now));
 }
 
 int pyddsi_sim_loan(pyddsi_sim *sim, int node, uint32_t publisher, size_t size, uint8_t **data,
                     uint32_t *loan)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_loan(one, publisher, size, data, loan);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_loan(at.node, publisher, size, data, loan));
 }
 
 int pyddsi_sim_commit(pyddsi_sim *sim, int node, uint32_t loan, size_t used)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_commit(one, loan, used, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_commit(at.node, loan, used, at.now));
 }
 
 int pyddsi_sim_abandon(pyddsi_sim *sim, int node, uint32_t loan)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_abandon(one, loan);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_abandon(at.node, loan));
 }
 
 int pyddsi_sim_begin(pyddsi_sim *sim, int node, uint32_t publisher, uint64_t total)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_begin(one, publisher, total, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_begin(at.node, publisher, total, at.now));
 }
 
 int pyddsi_sim_more(pyddsi_sim *sim, int node, uint32_t publisher, const void *data, size_t size,
                     size_t *taken)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_more(one, publisher, data, size, taken, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_more(at.node, publisher, data, size, taken, at.now));
 }
 
 int pyddsi_sim_end(pyddsi_sim *sim, int node, uint32_t publisher, int drop)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_end(one, publisher, drop, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_end(at.node, publisher, drop, at.now));
 }
 
 int pyddsi_sim_take(pyddsi_sim *sim, int node, uint32_t subscriber, pyddsi_received *sample)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_take(one, subscriber, sample, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_take(at.node, subscriber, sample, at.now));
 }
 
 int pyddsi_sim_pull(pyddsi_sim *sim, int node, uint32_t subscriber, uint32_t max)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_pull(one, subscriber, max, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_pull(at.node, subscriber, max, at.now));
 }
 
 int pyddsi_sim_close_session(pyddsi_sim *sim, int node, const pyddsi_endpoint *endpoint,
                              uint8_t reason)
 {
-    pdi_time now;
-    struct pdi_node *one = enter(sim, node, &now);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_close_session(one, endpoint, reason, now);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_close_session(at.node, endpoint, reason, at.now));
 }
 
 int pyddsi_sim_peer_window(pyddsi_sim *sim, int node, pyddsi_bytes id, uint32_t bytes,
                            uint32_t samples)
 {
-    struct pdi_node *one = enter(sim, node, NULL);
-    if (one == NULL)
+    struct visit at;
+    if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result = pdi_node_peer_window(one, id, bytes, samples);
-    leave(sim, node);
-    return result;
+    return leave(&at, pdi_node_peer_window(at.node, id, bytes, samples));
 }
 
 int pyddsi_sim_status(const pyddsi_sim *sim, int node, uint32_t handle)

@@ -36,6 +36,8 @@ enum pyddsi_status {
     PYDDSI_BAD_INPUT = -1,    /* bytes from outside break a rule; the fault says which, and where */
     PYDDSI_NO_SPACE = -2,     /* the memory that the caller gave is too small */
     PYDDSI_BAD_ARGUMENT = -3, /* the caller asks for what cannot be; a mistake of the program */
+    PYDDSI_CLOSED = -4,       /* the session is closed, or belongs to the process that forked */
+    PYDDSI_SYSTEM = -5,       /* the system refused; the text says what, and what to do */
 };
 
 /* A view of bytes that somebody else owns. Never terminated by a zero. */
@@ -559,6 +561,8 @@ typedef struct {
     uint32_t features;    /* enum pyddsi_feature; 0: speak as zhe does */
     uint64_t incarnation; /* higher after each restart; 0: not told */
     uint64_t seed;        /* for hashing; any number nobody can guess */
+    uint8_t token[32];    /* told to each peer in vendor property 7, for those who run the nodes */
+    uint8_t token_size;   /* 0: none */
 
     /* times */
     uint32_t lease_ms; /* how long others may hear nothing; 0: for ever */
@@ -746,6 +750,8 @@ typedef struct {
     uint64_t lease_ms;
     uint64_t rtt_ns;
     uint64_t unacknowledged; /* messages in its unicast window */
+    uint8_t token[32];       /* what it told in property 7 */
+    uint8_t token_size;
 } pyddsi_peer;
 
 /* One transmit window, as it looks now: both pairs of row 002-51. */
@@ -986,6 +992,111 @@ typedef struct {
 } pyddsi_repair;
 
 int pyddsi_sim_repair(const pyddsi_repair_options *options, pyddsi_repair *repair);
+
+/* ---- sessions: a node on real sockets, with its threads ---------------------------------------------------------- */
+
+enum {
+    PYDDSI_SESSION_PEERS_MAX = 16, /* addresses that are asked one by one */
+    PYDDSI_TEXT_MAX = 256,         /* bytes of what a failure says */
+    PYDDSI_INTERFACE_MAX = 48,
+};
+
+/* One participant, as an application has it. Every call may be made from any thread. */
+typedef struct pyddsi_session pyddsi_session;
+
+/* How a session begins. pyddsi_session_options_init fills it with good values. */
+typedef struct {
+    pyddsi_config node;    /* id_size, seed, incarnation 0: made up; endpoints of kind 0: as below */
+    pyddsi_endpoint group; /* kind 0: no multicast; then only the peers below are asked */
+    uint16_t port;         /* of our own address; 0: any */
+    uint8_t ttl;           /* how many routers a packet to the group may pass, plus one */
+    uint8_t loopback;      /* 1: sessions on this machine hear each other by the group */
+    uint8_t shared;        /* 1: samples for peers on this machine go through shared memory */
+    uint32_t lane_bytes;   /* the shared window of one publisher, */
+    uint32_t lane_samples; /* and how many samples it can hold */
+    uint32_t receive_bytes; /* the sockets' buffers */
+    uint32_t send_bytes;
+    uint32_t peer_count;      /* peers[] in use */
+    pyddsi_endpoint peers[16]; /* who is asked directly, at first and until they answer */
+    char interface[48];       /* "": the system's choice; a name (eth0), or an address of it */
+} pyddsi_session_options;
+
+/* What a session's threads and sockets did, beside what its node did. */
+typedef struct {
+    uint64_t wakeups_receive, wakeups_housekeeping;
+    uint64_t sent_receive, sent_housekeeping, sent_application; /* packets by thread: each has its own buffer */
+    uint64_t send_full;   /* packets that the system had no room for; they are lost, as on a wire */
+    uint64_t send_failed; /* packets that the system refused */
+    uint64_t bells;       /* times that sleepers were woken */
+    uint64_t lanes;       /* shared windows that we write now, */
+    uint64_t lane_readers; /* and peers' subscribers that read them now */
+    uint64_t lane_put, lane_taken, lane_copied; /* samples; copied: taken as copies, as too many were looked at */
+    uint64_t lane_refused; /* peers on this machine whose memory could not be used */
+} pyddsi_session_counts;
+
+void pyddsi_session_options_init(pyddsi_session_options *options);
+/* OK, or negative and why in text, which has room for PYDDSI_TEXT_MAX bytes. */
+int pyddsi_session_open(pyddsi_session **session, const pyddsi_session_options *options, char *text);
+/* Says farewell; waits at most so long for reliable samples to be acknowledged; ends the threads. Then every call but
+ * release, drop, stats and free answers CLOSED. */
+void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns);
+/* Gives the memory back. Samples that were not released keep it until the last of them is. */
+void pyddsi_session_free(pyddsi_session *session);
+/* What the session is really like: id, endpoints, seed. */
+void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *options,
+                         pyddsi_endpoint *local);
+void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts);
+uint64_t pyddsi_session_now(const pyddsi_session *session); /* its clock: nanoseconds since it began */
+uint64_t pyddsi_session_wall(const pyddsi_session *session); /* what that 0 is in time since 1970 */
+
+/* Sleeping until something has happened: samples, room, events, declarations. listen, then try again what was answered
+ * AGAIN, then either wait or unlisten; so nothing that happens in between is missed. wait: OK, AGAIN (time is over), CLOSED. */
+uint32_t pyddsi_session_listen(pyddsi_session *session);
+void pyddsi_session_unlisten(pyddsi_session *session);
+int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeout_ns);
+/* A descriptor that is readable whenever something has happened since it was last read (8 bytes); negative: none. */
+int pyddsi_session_fd(pyddsi_session *session);
+
+/* The calls of an application; node/node.h has the contracts. All may answer CLOSED. */
+int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource, pyddsi_bytes name,
+                            uint8_t reliability, uint8_t durability, uint32_t *handle, int *status);
+int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
+                             pyddsi_bytes query, int is_global, uint32_t *handle, int *status);
+int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
+                           uint64_t new_selection, int is_global, uint32_t *handle, int *status);
+int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options,
+                             uint32_t *publisher, int *status);
+int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_options *options,
+                              uint32_t *subscriber, int *status);
+int pyddsi_session_forget(pyddsi_session *session, uint32_t handle);
+int pyddsi_session_status(pyddsi_session *session, uint32_t handle);
+/* Those with a time wait so long at most for room: OK, AGAIN, BAD_ARGUMENT, CLOSED. */
+int pyddsi_session_put(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
+                       uint64_t timeout_ns);
+int pyddsi_session_put_many(pyddsi_session *session, uint32_t publisher, const pyddsi_bytes *samples,
+                            size_t count, size_t *taken, uint64_t timeout_ns);
+int pyddsi_session_put_name(pyddsi_session *session, pyddsi_bytes name, int reliable, const void *data,
+                            size_t size, uint64_t timeout_ns);
+int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size, uint8_t **data,
+                        uint32_t *loan, uint64_t timeout_ns);
+/* AGAIN: a subscriber that gets a copy by a socket has no room for it; the loan is still open. */
+int pyddsi_session_commit(pyddsi_session *session, uint32_t loan, size_t used);
+int pyddsi_session_abandon(pyddsi_session *session, uint32_t loan);
+int pyddsi_session_flush(pyddsi_session *session);
+int pyddsi_session_conduit(pyddsi_session *session, uint32_t publisher);
+/* At most `max` samples that are there, in order; *count of them. OK (one or more), AGAIN, BAD_ARGUMENT, CLOSED. */
+int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples, size_t max,
+                        size_t *count);
+void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samples, size_t count);
+int pyddsi_session_pull(pyddsi_session *session, uint32_t subscriber, uint32_t max);
+int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint,
+                                 uint8_t reason);
+int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
+int pyddsi_session_event(pyddsi_session *session, pyddsi_event *event);
+int pyddsi_session_drop(pyddsi_session *session, uint32_t index, pyddsi_drop *drop);
+int pyddsi_session_stats(pyddsi_session *session, pyddsi_stats *stats);
+int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *peer);
+int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *window);
 
 /* cffi: end */
 

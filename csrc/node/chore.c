@@ -223,8 +223,7 @@ void pdi_session_tick(struct pdi_node *node, pdi_time now)
          peer = pdi_bitset_find(node->ended, node->peers_used, peer + 1)) {
         (void)pdi_session_reap(node, peer, now);
     }
-    while (node->chore_tail !=
-           node->chore_head) { /* at most PDI_CHORES_MAX; they make no new ones */
+    while (node->chore_tail != node->chore_head) { /* PDI_CHORES_MAX at most: none makes new ones */
         const struct pdi_chore *chore = &node->chores[node->chore_tail++ % PDI_CHORES_MAX];
         if (node->closing) {
             continue;

@@ -142,7 +142,9 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
     }
     uint64_t *pushed = publisher->pushed, *singles = publisher->singles_bits;
     uint64_t *learners = publisher->learners, *untold = publisher->untold;
+    uint64_t *carried = publisher->carried;
     memset(untold, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof *untold);
+    memset(carried, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof *carried);
     *publisher = (struct pdi_publisher){
         .registry = registry,
         .generation = publisher->generation,
@@ -157,6 +159,7 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         .singles_bits = singles,
         .learners = learners,
         .untold = untold,
+        .carried = carried,
         .only = PDI_NONE,
         .current = INT32_MIN,
         .shelf_max =
@@ -222,15 +225,11 @@ int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *
         .space = options->space,
         .mode = wish.mode,
         .on_full = options->on_full,
-        .reliability = options->reliability,
         .depth = depth,
         .id = wish.id,
         .ring = ring,
         .ring_size = size,
         .guards = options->guards,
-        .origin_ms = options->origin_ms,
-        .period_ms = options->period_ms,
-        .duration_ms = options->duration_ms,
     };
     memcpy(reader->guard_publisher, options->guard_publisher, sizeof reader->guard_publisher);
     memcpy(reader->guard_bytes, options->guard_bytes, sizeof reader->guard_bytes);
@@ -271,7 +270,7 @@ int pdi_node_forget(struct pdi_node *node, uint32_t handle, pdi_time now)
         publisher->used = 0;
         publisher->generation++;
     } else if (reader != NULL) {
-        pdi_deliver_drop(node, reader, PYDDSI_BY_CLOSE, now);
+        pdi_ring_drop(node, reader, PYDDSI_BY_CLOSE, now);
         reader->used = 0;
         reader->generation++;
         pdi_pages_put(&node->record_pages, reader->ring, reader->ring_size);
@@ -358,8 +357,7 @@ static bool untold(struct pdi_publisher *publisher, const struct pdi_change *cha
 void pdi_declare_changes(struct pdi_node *node, pdi_time now)
 {
     struct pdi_change change;
-    while (pdi_registry_change(node->registry, &change) ==
-           PYDDSI_OK) { /* at most the registry's ring */
+    while (pdi_registry_change(node->registry, &change) == PYDDSI_OK) { /* at most its ring */
         uint64_t ours = PDI_NONE;
         (void)pdi_map_get(&node->handles, change.handle, &ours);
         struct pdi_publisher *publisher = pdi_publisher_get(node, (uint32_t)ours);

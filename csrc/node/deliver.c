@@ -191,8 +191,8 @@ static bool greedy(const struct pdi_node *node, const struct pdi_fragment *piece
 static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
                     const pyddsi_message *message, uint64_t id, uint64_t via, pdi_time now)
 {
-    uint64_t behind =
-        (message->sn - message->first) & node->seq.mask; /* the first is never after this one */
+    /* the first is never after this one */
+    uint64_t behind = (message->sn - message->first) & node->seq.mask;
     struct pdi_fragment piece = {
         .owner = owner_of(arrival),
         .number = arrival->number,
@@ -294,9 +294,8 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
         return PYDDSI_AGAIN;
     }
     uint32_t series;
-    while (!message->fragment && node->assembler.used != 0 &&
-           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) ==
-               PYDDSI_OK) { /* at most the series */
+    while (!message->fragment && node->assembler.used != 0 && /* at most the series */
+           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) == PYDDSI_OK) {
         deliver_series(node, arrival, series, now);
     }
     bool kept = arrival->slot != PDI_POOL_NONE || message->fragment;
@@ -320,4 +319,40 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     }
     spread(node, route, &record, now);
     return PYDDSI_OK;
+}
+
+/* ---- past the sockets ---- */
+
+int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource)
+{
+    return route_of(node, space, resource, 0, (pyddsi_bytes){0})->count != 0;
+}
+
+int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now)
+{
+    const struct pdi_route *route =
+        route_of(node, sample->space, sample->resource, 0, (pyddsi_bytes){0});
+    node->now = now > node->now ? now : node->now;
+    if (sample->reliable && !ready(node, route)) {
+        return PYDDSI_AGAIN;
+    }
+    pyddsi_received record = {
+        .data = sample->data.data,
+        .size = sample->data.size,
+        .resource = sample->resource,
+        .number = sample->number,
+        .time_ns = sample->time_ns,
+        .peer = sample->peer,
+        .held = sample->held,
+        .conduit = UINT16_MAX,
+        .space = sample->space,
+        .reliable = sample->reliable,
+    };
+    spread(node, route, &record, now);
+    return PYDDSI_OK;
+}
+
+uint64_t pdi_node_wants_changes(const struct pdi_node *node)
+{
+    return pdi_registry_route_changes(node->registry);
 }

@@ -6,7 +6,8 @@
  *
  * OPEN and ACCEPT carry what wire.md part C lists, in vendor properties: 1 what we can do, 3 our incarnation, and
  * 5 *(ours)*: the number of the session, which differs each time its sender's numbers begin anew. By it a repeated OPEN is
- * told from one of a peer that has lost the session. With features of 0 none of the three is written, and we look like zhe.
+ * told from one of a peer that has lost the session; and 7, by which those who run the nodes tell each other where their
+ * shared memory is. With features of 0 none of them is written, and we look like zhe.
  */
 #include "node/state.h"
 #include "wire/encode.h"
@@ -16,6 +17,7 @@ enum {
     PROPERTY_FEATURES = 1,
     PROPERTY_INCARNATION = 3,
     PROPERTY_SESSION = 5,
+    PROPERTY_TOKEN = 7,
     PROPERTY_SEQ_BITS = 4,
     PROPERTY_COMMIT_MODE = 10,
     PROPERTY_AUTHENTICATION = 12
@@ -62,8 +64,7 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties,
                           struct pdi_chore *chore)
 {
     pyddsi_property property;
-    while (pdi_list_property(&properties, &property) ==
-           PYDDSI_OK) { /* at most the message's bytes */
+    while (pdi_list_property(&properties, &property) == PYDDSI_OK) { /* its bytes at most */
         if ((property.id & 1) != 0 && node->config.features == 0) {
             continue; /* as zhe, who knows none of these */
         }
@@ -86,6 +87,12 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties,
             break;
         case PROPERTY_SESSION:
             chore->session = number_in(&reader);
+            break;
+        case PROPERTY_TOKEN:
+            if (property.value.size <= sizeof chore->token) {
+                chore->token_size = (uint8_t)property.value.size;
+                memcpy(chore->token, property.value.data, property.value.size);
+            }
             break;
         default: /* not known: skipped */
             break;
@@ -145,8 +152,8 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
     if (chore->refuse == 0 && message->lease > LEASE_UNITS_MAX) {
         chore->refuse = REFUSE(255);
     }
-    if (!same(message->id, node->config.id,
-              node->config.id_size)) { /* our own voice is not answered */
+    bool own = same(message->id, node->config.id, node->config.id_size);
+    if (!own) { /* our own voice is not answered */
         set_id(chore, message->id);
         push_chore(node, chore, now);
     }
@@ -228,7 +235,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
 /* Lists are written into memory of their own first, and then as part of the message. */
 struct scratch {
     uint8_t locators[PDI_LOCATOR_MAX * (PYDDSI_MULTICASTS_MAX + 1)];
-    uint8_t properties[64];
+    uint8_t properties[96];
 };
 
 static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scratch)
@@ -292,6 +299,13 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     if (node->config.incarnation != 0 && features != 0) {
         property_out(scratch, &list, PROPERTY_INCARNATION, node->config.incarnation, NULL);
     }
+    if (node->config.token_size != 0 && features != 0) {
+        pyddsi_property token = {.id = PROPERTY_TOKEN,
+                                 .value = {node->config.token, node->config.token_size}};
+        pyddsi_fault fault;
+        list.count += pdi_encode_property(&token, scratch->properties, sizeof scratch->properties,
+                                          &list.size, &fault) == PYDDSI_OK;
+    }
     return list;
 }
 
@@ -318,8 +332,8 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
         message.locators = locators_of(node, &scratch);
     }
     if (reply->kind == PDI_REPLY_OPEN || reply->kind == PDI_REPLY_ACCEPT) {
-        message.flags =
-            PYDDSI_P; /* always: zhe reads properties of an OPEN whether or not there are any */
+        /* always: zhe reads properties of an OPEN whether or not there are any */
+        message.flags = PYDDSI_P;
         message.properties = properties_of(node, who, reply->kind == PDI_REPLY_OPEN, &scratch);
     }
     pyddsi_fault fault;

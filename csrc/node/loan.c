@@ -257,8 +257,7 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
         uint32_t bytes;
         size_t some = messages < BATCH_MESSAGES_MAX ? share(samples, count, at, room, &bytes) : 0;
         if (some == 0) {
-            status =
-                PYDDSI_BAD_ARGUMENT; /* a sample too large for a batch, or a batch too large for one call */
+            status = PYDDSI_BAD_ARGUMENT; /* a sample, or the whole of them, is too large */
             break;
         }
         taken[messages] = some;

@@ -106,6 +106,12 @@ int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes,
 
 /* ---- looks ---- */
 
+uint64_t pdi_node_news(const struct pdi_node *node)
+{
+    const pyddsi_stats *stats = &node->stats;
+    return stats->delivered + stats->acknowledged + stats->forgiven + node->event_head;
+}
+
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop)
 {
     return pdi_ledger_get(&node->ledger, index, drop);
@@ -151,6 +157,8 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
         .unacknowledged = span.next - span.base,
     };
     memcpy(peer->id, who->id, sizeof peer->id);
+    peer->token_size = who->token_size;
+    memcpy(peer->token, who->token, sizeof peer->token);
     return PYDDSI_OK;
 }
 

@@ -43,8 +43,8 @@ void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit)
     }
 }
 
-void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                       pdi_time now)
+void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                     pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
@@ -78,8 +78,8 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     if (!member->detached) { /* what a detached one owes is off the books already */
         node->stats.forgiven += conduit->window.next - member->acked;
     }
-    for (uint64_t number = member->acked; number != conduit->window.next;
-         number++) { /* at most the window */
+    uint64_t number = member->acked;
+    for (; number != conduit->window.next; number++) { /* at most the window */
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
         if (number < base) {
             /* the window is past it already (it was detached): what it was is forgotten */
@@ -119,8 +119,8 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
     }
 }
 
-void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                        enum pyddsi_reason reason, pdi_time now)
+void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                      enum pyddsi_reason reason, pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     if (!member->joined) {

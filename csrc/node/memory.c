@@ -261,7 +261,7 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
         handles *= 2;
     }
     node->publishers = pdi_carve(carve, config->publishers_max, sizeof *node->publishers);
-    uint64_t *bits = pdi_carve(carve, (size_t)config->publishers_max * words * 4, 8);
+    uint64_t *bits = pdi_carve(carve, (size_t)config->publishers_max * words * 5, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
     struct pdi_map_slot *map = pdi_carve(carve, handles, sizeof *map);
@@ -285,10 +285,11 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     }
     memset(node->publishers, 0, config->publishers_max * sizeof *node->publishers);
     for (uint32_t i = 0; i < config->publishers_max; i++) {
-        node->publishers[i].pushed = bits + (size_t)i * words * 4;
+        node->publishers[i].pushed = bits + (size_t)i * words * 5;
         node->publishers[i].singles_bits = node->publishers[i].pushed + words;
         node->publishers[i].learners = node->publishers[i].pushed + (size_t)words * 2;
         node->publishers[i].untold = node->publishers[i].pushed + (size_t)words * 3;
+        node->publishers[i].carried = node->publishers[i].pushed + (size_t)words * 4;
     }
     memset(node->readers, 0, config->subscribers_max * sizeof *node->readers);
     memset(node->things, 0, node->things_max * sizeof *node->things);

@@ -26,6 +26,7 @@
 #define PDI_NODE_NODE_H
 
 #include "base/time.h"
+#include "env.h"
 #include "pyddsi.h"
 
 struct pdi_node;
@@ -113,6 +114,49 @@ void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample);
 /* Asks the publishers of a pull subscription for at most max samples each; 0: for all there are. */
 int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now);
 
+/* ---- another way, past the sockets (aside.c) ---- */
+
+/* A publisher as such a way sees it. */
+typedef struct {
+    uint64_t resource; /* as on the wire */
+    uint8_t space;
+    uint8_t reliable;
+    uint8_t others; /* some samples go by the sockets, or are kept: put is needed as well */
+} pyddsi_aside;
+
+/* A sample that came so. */
+struct pdi_brought {
+    pyddsi_bytes data; /* stays where it is while it is held: see env.h */
+    uint64_t resource; /* as on the wire */
+    uint64_t number;
+    uint64_t time_ns;
+    uint32_t peer;
+    uint32_t held; /* PDI_ENV_HELD and what the runner knows it by */
+    uint8_t space;
+    uint8_t reliable;
+};
+
+void pdi_node_env(struct pdi_node *node, const struct pdi_env *env);
+/* Differs whenever some publisher may have another audience than before. */
+uint64_t pdi_node_audience_changes(const struct pdi_node *node);
+/* Differs whenever other samples may be wanted here than before. */
+uint64_t pdi_node_wants_changes(const struct pdi_node *node);
+/* The peers that want this publisher's samples pushed: bit i of bits[] (one for each peer). OK; END: its samples cannot go
+ * another way; BAD_ARGUMENT: no such publisher. */
+int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, pyddsi_aside *aside,
+                      pdi_time now);
+/* OK: this peer has acknowledged all that it was sent; AGAIN: not yet, and it has been asked. */
+int pdi_node_settle(struct pdi_node *node, uint32_t peer);
+/* Samples of this publisher for this peer are carried another way, from the next put on; or not any more. */
+void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now);
+/* 1: somebody here is to get samples of this resource. */
+int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource);
+/* To the readers here: OK; AGAIN: one that waits for room, or for its guard, has none, and nothing has happened. */
+int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now);
+/* A line in the ledger, for what was dropped on such a way. */
+void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason,
+                   uint8_t space, uint64_t resource, uint64_t count, pdi_time now);
+
 /* ---- sessions, and what happened ---- */
 
 /* Ends the session with the peer at this address. OK, or BAD_ARGUMENT: there is none. */
@@ -120,6 +164,8 @@ int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoin
                            pdi_time now);
 /* The unicast window of the peer with this id, from its next session on. */
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
+/* Moves whenever something has happened that an application may wait for: samples, room, events. */
+uint64_t pdi_node_news(const struct pdi_node *node);
 int pdi_node_event(struct pdi_node *node, pyddsi_event *event);                    /* OK or END */
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop); /* OK or END */
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);

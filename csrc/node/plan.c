@@ -44,10 +44,14 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     bool grouped = publisher->conduit < node->config.multicasts &&
                    publisher->durability == PYDDSI_VOLATILE &&
+                   pdi_bitset_find(publisher->carried, node->config.peers_max, 0) ==
+                       node->config.peers_max &&
                    (publisher->way == PYDDSI_WAY_MULTICAST ||
                     (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
-    memcpy(publisher->singles_bits, publisher->pushed, words * sizeof(uint64_t));
+    for (uint32_t i = 0; i < words; i++) {
+        publisher->singles_bits[i] = publisher->pushed[i] & ~publisher->carried[i];
+    }
     for (uint32_t peer = 0; group != NULL && peer < node->peers_used; peer++) {
         if (pdi_bitset_test(publisher->pushed, peer) &&
             pdi_node_member(node, group, peer)->joined) {
@@ -149,6 +153,7 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
     uint32_t peers = 0;
     bool one_reason = true, shelf = publisher->shelf_max != 0;
     publisher->planned = 1;
+    node->audience_changes++;
     publisher->link_changes = changes;
     publisher->member_changes = node->member_changes;
     publisher->filters = publisher->multicast = publisher->keeps = 0;

@@ -6,9 +6,6 @@
  *
  * A reliable sample is accepted by all the windows that it needs, or by none: the rooms are asked first, and since
  * room can never turn into no room behind the sender's back, the answers still hold when the sample is written.
- *
- * A loan lies in the window that the sample will be sent from, if it is one window; else in a window of its own that sends
- * nothing, and is copied at its end. The busy count of a unicast peer keeps its window where it is meanwhile.
  */
 #include "node/state.h"
 

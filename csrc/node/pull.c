@@ -74,8 +74,8 @@ void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *
 static const struct pdi_shelved *
 shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher, uint64_t serial)
 {
-    for (uint32_t at = publisher->shelf_first; at != PDI_NONE;
-         at = node->shelved[at].next) { /* at most shelf_max */
+    uint32_t at = publisher->shelf_first;
+    for (; at != PDI_NONE; at = node->shelved[at].next) { /* at most shelf_max */
         if (node->shelved[at].serial >= serial) {
             return &node->shelved[at];
         }
@@ -144,8 +144,7 @@ void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
             puller->left = UINT64_MAX;
         }
         if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
-            puller->left =
-                0; /* outside its time nothing is consumed, and the answer ends at once */
+            puller->left = 0; /* outside its time nothing is consumed; the answer ends at once */
             (void)serve(node, puller, now);
         } else if ((puller->wanting && open) || puller->ends) {
             /* each pull that waits; if the window is full, its next ACK kicks us */

@@ -76,8 +76,7 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     int status;
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
     node->personal = 0;
-    while ((status = pdi_decoder_next(&decoder, &message)) ==
-           PYDDSI_OK) { /* at most the packet's bytes */
+    while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
         node->personal = node->personal || message.kind == PYDDSI_KEEPALIVE;
         if (of_a_session(&message)) {
@@ -102,8 +101,8 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     }
     if (status != PYDDSI_END) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_BAD_BYTES, 0, 0, 1, now);
-        bool ping =
-            decoder.kind == PYDDSI_PING || decoder.kind == PYDDSI_PONG; /* zhe lets these pass */
+        /* zhe lets these pass */
+        bool ping = decoder.kind == PYDDSI_PING || decoder.kind == PYDDSI_PONG;
         if (inside && !(status == PYDDSI_BAD_INPUT && ping)) {
             pdi_session_end(node, peer, PYDDSI_END_BYTES, 255 + 1, now);
         }
@@ -152,8 +151,8 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
     }
     if (node->slot != PDI_POOL_NONE &&
         pdi_atomic32_load_acquire(&node->pool.holds[node->slot]) != 1) {
-        pdi_pool_drop(&node->pool,
-                      node->slot); /* somebody keeps it: the next packet needs another */
+        /* somebody keeps it: the next packet needs another */
+        pdi_pool_drop(&node->pool, node->slot);
         node->slot = pdi_pool_get(&node->pool);
     }
 }

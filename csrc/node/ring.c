@@ -17,6 +17,10 @@ uint32_t pdi_ring_used(const struct pdi_subscriber *reader)
 
 void pdi_ring_release(struct pdi_node *node, uint32_t held)
 {
+    if ((held & (PDI_SERIES_BIT | PDI_ENV_HELD)) == PDI_ENV_HELD) {
+        node->env.release(node->env.context, held);
+        return;
+    }
     if ((held & PDI_SERIES_BIT) == 0) {
         pdi_pool_drop(&node->pool, held);
         return;
@@ -30,7 +34,9 @@ void pdi_ring_release(struct pdi_node *node, uint32_t held)
 
 static void hold(struct pdi_node *node, uint32_t held)
 {
-    if ((held & PDI_SERIES_BIT) == 0) {
+    if ((held & (PDI_SERIES_BIT | PDI_ENV_HELD)) == PDI_ENV_HELD) {
+        node->env.hold(node->env.context, held);
+    } else if ((held & PDI_SERIES_BIT) == 0) {
         pdi_pool_hold(&node->pool, held);
     } else {
         node->series_holds[held & ~PDI_SERIES_BIT]++;
@@ -47,8 +53,8 @@ static pyddsi_received *record_at(const struct pdi_node *node, const struct pdi_
 static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record)
 {
     uint64_t head = pdi_atomic64_load_acquire(&reader->head);
-    while (head != pdi_atomic64_load_acquire(
-                       &reader->tail)) { /* each failure of the swap is a step of somebody else */
+    /* each failure of the swap is a step of somebody else */
+    while (head != pdi_atomic64_load_acquire(&reader->tail)) {
         *record = *record_at(node, reader, head);
         if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
             return true;
@@ -79,8 +85,8 @@ void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
 }
 
 /* Everything that a reader has not taken. */
-void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
-                      enum pyddsi_reason reason, pdi_time now)
+void pdi_ring_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason,
+                   pdi_time now)
 {
     pyddsi_received record;
     while (pop(node, reader, &record)) { /* at most the ring */

@@ -89,8 +89,7 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
 {
     struct pdi_node_peer *who = &node->peers[peer];
     *to = who->endpoint;
-    while ((who->synchs | who->tells) !=
-           0) { /* at most one round per conduit: each clears its bit */
+    while ((who->synchs | who->tells) != 0) { /* one round per conduit: each clears its bit */
         uint32_t bit = (uint32_t)__builtin_ctzll(who->synchs | who->tells);
         int s = (int)(who->synchs >> bit & 1);
         who->synchs &= ~(UINT64_C(1) << bit);

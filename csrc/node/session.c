@@ -178,6 +178,8 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     who->incarnation = chore->incarnation;
     who->session = chore->session;
     who->commit_mode = chore->commit_mode;
+    who->token_size = chore->token_size;
+    memcpy(who->token, chore->token, sizeof who->token);
     who->lease_ms = (uint32_t)(chore->lease < INT32_MAX / 100 ? chore->lease * 100 : INT32_MAX);
     if (chore->kind == PDI_CHORE_OPEN) {
         who->groups = chore->groups;
@@ -216,10 +218,10 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
                       who->commit_mode);
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         if ((who->groups >> i & 1) != 0) {
-            pdi_reliable_join(node, &node->out[i], peer, now);
+            pdi_member_join(node, &node->out[i], peer, now);
         }
     }
-    pdi_reliable_join(node, pdi_node_unicast(node, peer), peer, now);
+    pdi_member_join(node, pdi_node_unicast(node, peer), peer, now);
     pdi_plan_features(node);
     pyddsi_event *event =
         pdi_event_push(node, who->reconnects ? PYDDSI_RECONNECTED : PYDDSI_CONNECTED, now);
@@ -267,7 +269,8 @@ void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsi
     }
 }
 
-void pdi_session_forget(struct pdi_node *node, uint32_t peer)
+/* Nobody is at this address any more. */
+static void forget_address(struct pdi_node *node, uint32_t peer)
 {
     struct pdi_node_peer *who = &node->peers[peer];
     if (pdi_session_find(node, &who->endpoint) == peer) {
@@ -280,7 +283,7 @@ void pdi_session_forget(struct pdi_node *node, uint32_t peer)
 void pdi_session_undo(struct pdi_node *node, uint32_t peer)
 {
     node->opening -= pdi_peer_give_up(&node->peers[peer].word) == PYDDSI_OK;
-    pdi_session_forget(node, peer);
+    forget_address(node, peer);
 }
 
 /* Cleans up an EXPIRED peer that nobody works for. Everything of it is gone afterwards. */
@@ -294,12 +297,13 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     enum pyddsi_reason reason =
         who->reason == PYDDSI_END_LOCAL ? PYDDSI_BY_CLOSE : PYDDSI_BY_PEER_LOST;
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
-        pdi_reliable_leave(node, &node->out[i], peer, reason, now);
+        pdi_member_leave(node, &node->out[i], peer, reason, now);
     }
-    pdi_reliable_leave(node, pdi_node_unicast(node, peer), peer, reason, now);
+    pdi_member_leave(node, pdi_node_unicast(node, peer), peer, reason, now);
     close_window(node, peer, now);
     pdi_receive_forget(node, peer, now);
     pdi_registry_leave(node->registry, peer);
+    pdi_aside_forget(node, peer);
     if (who->farewell != 0) {
         pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE,
                                                   .reason = (uint8_t)(who->farewell - 1),
@@ -308,7 +312,7 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     pyddsi_event *event = pdi_event_push(node, PYDDSI_DISCONNECTED, now);
     pdi_event_peer(node, event, peer);
     event->reason = who->reason;
-    pdi_session_forget(node, peer);
+    forget_address(node, peer);
     pdi_bitset_clear(node->ended, peer);
     (void)pdi_peer_reset(&who->word);
     node->established--;

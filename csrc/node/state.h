@@ -52,19 +52,17 @@
 #define PDI_SHELF_PAGE      64U
 #define PDI_CHORES_MAX      256U
 #define PDI_REPLIES_MAX     256U
-#define PDI_DRAFTS          8U    /* packets of best effort that may wait for output, per node */
 #define PDI_SCRATCH_ENTRIES 2048U /* for loans, and for best effort that leaves in pieces to many */
 #define PDI_LOANS_MAX       64U
 #define PDI_ROUTE_CACHE     256U /* a power of two */
-#define PDI_ROUTE_READERS                                                                          \
-    32U /* local subscribers of one resource that the cache holds; more are looked up each time */
-#define PDI_OVERRIDES_MAX    16U
-#define PDI_LOCATOR_MAX      64U
-#define PDI_BARRIERS_MAX     64U
-#define PDI_MOVES_MAX        64U
-#define PDI_PULLS_MAX        8U /* pulls of one subscription that may wait for their answer */
-#define PDI_OUTFLOWS_MAX     64U
-#define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
+#define PDI_ROUTE_READERS   32U  /* of one resource, in the cache; more are looked up each time */
+#define PDI_OVERRIDES_MAX   16U
+#define PDI_LOCATOR_MAX     64U
+#define PDI_BARRIERS_MAX    64U
+#define PDI_MOVES_MAX       64U
+#define PDI_PULLS_MAX       8U /* pulls of one subscription that may wait for their answer */
+#define PDI_OUTFLOWS_MAX    64U
+#define PDI_MOVE_BYTES      40U   /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_AGAIN_MS         5U  /* the first pause before a contested declaration is told again, */
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
@@ -91,8 +89,7 @@ struct pdi_conduit {
     uint32_t peer;   /* of a unicast conduit, else PDI_NONE */
     uint16_t id;     /* on the wire */
     uint8_t open;
-    uint8_t
-        draining; /* was full, and stays closed until there is some room (hysteresis; harmless if wrong) */
+    uint8_t draining;  /* was full, and stays closed until there is some room (hysteresis) */
     uint8_t flush;     /* what waits may go now */
     uint8_t synch;     /* a SYNCH is to go: 1 without, 2 with S */
     uint32_t features; /* what every receiver of its packets can */
@@ -133,7 +130,7 @@ struct pdi_node_peer {
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t id_size;    /* 0 while only a HELLO was heard */
     uint8_t known;      /* a session has been announced to the application */
-    uint8_t reconnects; /* ... and it is to be told as a reconnect */
+    uint8_t reconnects; /* a session of this id was there before: it is told as a reconnect */
     uint32_t features;
     uint64_t incarnation;
     uint64_t session; /* what it calls this session; 0: not told */
@@ -143,26 +140,25 @@ struct pdi_node_peer {
     uint32_t reason;   /* why it ended */
     uint16_t farewell; /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
     uint8_t groups;    /* bit i: it has joined the group of our multicast conduit i */
+    uint8_t token_size;
+    uint8_t token[32]; /* what it told in property 7 */
     uint64_t acks;     /* bit k: an ACKNACK for its conduit k is to go */
     uint64_t answers;  /* bit k: ... whether or not anything is missing */
-    uint64_t
-        unsure; /* the same bits: it has not acknowledged anything there yet, so it may not have begun */
-    pdi_time unsure_at; /* when it is told again where to begin, */
-    pdi_time unsure_wait;
-    uint64_t tells; /* the same, but nothing is asked: an ACKNACK was out of the window */
-    uint64_t
-        synchs; /* bit c: a SYNCH of our conduit c is to go to it alone (c == multicasts: unicast) */
-    pdi_time again_at;   /* when a contested declaration may be told again, */
-    pdi_time again_wait; /* and the pause after that */
-    pdi_time
-        open_at; /* opening, or asking whether the session is still the same: when the next OPEN goes */
-    uint8_t probes; /* established: how many more OPENs ask that */
+    uint64_t synchs; /* bit c: a SYNCH of our conduit c is to go to it alone (the last: unicast), */
+    uint64_t tells;  /* or one that asks nothing, since an ACKNACK was out of the window */
+    uint64_t unsure; /* bit c: it has acknowledged nothing there, so it may not have begun */
+    pdi_time unsure_at;   /* when it is told again where to begin, */
+    pdi_time unsure_wait; /* and the pause after that */
+    pdi_time again_at;    /* when a contested declaration may be told again, */
+    pdi_time again_wait;  /* and the pause after that */
+    pdi_time open_at;     /* when the next OPEN goes: opening, or while there are probes */
+    uint8_t probes;       /* established: how many more OPENs ask for the session's number */
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
     pdi_time ping_patience; /* how long it may take */
     pdi_time ping_next;
-    pdi_time heard; /* for statistics */
+    pdi_time heard; /* when its last packet came */
     pdi_time since; /* established */
     uint32_t slots; /* packets that it keeps from being reused, waiting for earlier ones */
 };
@@ -195,11 +191,12 @@ struct pdi_publisher {
     uint64_t *untold;       /* and of those whose match has not been told to the application */
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
-    uint32_t move_from; /* the conduit that the next sample moves away from, plus one; 0: none */
-    uint32_t
-        move_after; /* the conduit whose messages before move_number must be acknowledged first, plus one */
-    uint64_t move_number, move_life;
-    int current; /* way AUTO: the conduit in use; INT32_MIN: none yet */
+    uint64_t *carried;      /* bits of those that are served another way (aside.c) */
+    uint32_t move_from;   /* the conduit that the next sample moves away from, plus one; 0: none */
+    uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
+    uint64_t move_number; /* until all before this number is acknowledged there, */
+    uint64_t move_life;   /* or its session is another than this */
+    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
 
     /* a large sample going out piece by piece (stream.c) */
     uint8_t streaming;
@@ -221,18 +218,16 @@ struct pdi_subscriber {
     uint8_t space;
     uint8_t mode;
     uint8_t on_full;
-    uint8_t reliability;
     uint32_t depth;
     uint64_t id;
-    uint32_t ring,
-        ring_size; /* first record and number of records in node->records; a power of two */
-    PDI_CACHE_ALIGNED struct pdi_atomic64
-        head; /* the reader's, and the producer's when it drops the oldest */
-    PDI_CACHE_ALIGNED struct pdi_atomic64 tail; /* the producer's */
+    uint32_t ring;      /* its first record in node->records, */
+    uint32_t ring_size; /* and how many there are, a power of two */
+    /* The head is the reader's, and the producer's to drop the oldest; the tail is the producer's. */
+    PDI_CACHE_ALIGNED struct pdi_atomic64 head;
+    PDI_CACHE_ALIGNED struct pdi_atomic64 tail;
     uint32_t guards;
     uint32_t guard_publisher[PYDDSI_GUARD_MAX];
     uint32_t guard_bytes[PYDDSI_GUARD_MAX];
-    uint64_t origin_ms, period_ms, duration_ms;
 };
 
 /* Declarations that are neither: resources, selections, bindings. */
@@ -250,6 +245,8 @@ struct pdi_chore {
     uint8_t id_size;
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t groups;
+    uint8_t token_size;
+    uint8_t token[32];
     uint16_t refuse; /* reason + 1, or 0 */
     uint32_t features;
     uint64_t lease;
@@ -351,10 +348,9 @@ struct pdi_shelved {
 struct pdi_puller {
     uint8_t used;
     uint8_t wanting; /* an answer is going on */
-    uint8_t unlimited;
-    uint8_t asks;  /* pulls that wait behind the one being answered, */
-    uint8_t ends;  /* an end mark is owed */
-    uint8_t stale; /* for a moment: not found among the links any more */
+    uint8_t asks;    /* pulls that wait behind the one being answered, */
+    uint8_t ends;    /* an end mark is owed */
+    uint8_t stale;   /* for a moment: not found among the links any more */
     uint8_t mode;
     uint8_t space;
     uint32_t publisher; /* index */
@@ -364,8 +360,8 @@ struct pdi_puller {
     uint64_t next;   /* the first serial it has not got, */
     uint64_t until;  /* and the first that it gets another way */
     uint64_t left;   /* how many more it asked for, */
-    uint32_t asked
-        [PDI_PULLS_MAX]; /* and what the waiting pulls ask for, oldest first; 0: all there is */
+    /* and what the waiting pulls ask for, oldest first; 0: all there is */
+    uint32_t asked[PDI_PULLS_MAX];
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate;
 };
@@ -383,6 +379,7 @@ struct pdi_node {
 
     pyddsi_stats stats;
     struct pdi_ledger ledger;
+    struct pdi_env env;
 
     /* peers */
     struct pdi_node_peer *peers;
@@ -391,20 +388,18 @@ struct pdi_node {
     uint32_t established;     /* how many are */
     uint32_t opening;
     uint32_t member_changes; /* counts sessions that came or went */
+    uint32_t audience_changes; /* counts matches that came or went */
     uint64_t *ended;         /* bit: this peer is EXPIRED and waits for housekeeping */
 
     /* sending */
     struct pdi_conduit *out;
-    uint32_t conduits; /* multicasts + peers_max */
-    struct pdi_member
-        *members;   /* [conduit 0 .. multicasts - 1][peer], then [peer] for the unicast ones */
-    uint64_t *work; /* bit: this conduit has something to send now */
-    uint64_t *talk; /* bit: this peer has acks or synchs to be sent */
+    uint32_t conduits;          /* multicasts + peers_max */
+    struct pdi_member *members; /* [multicast conduit][peer], then [peer] for the unicast ones */
+    uint64_t *work;             /* bit: this conduit has something to send now */
+    uint64_t *talk;             /* bit: this peer has acks or synchs to be sent */
     uint8_t *window_memory;
     struct pdi_pages window_pages;
-    uint32_t drafts_used;
     pdi_time told_all; /* when a packet last went to all */
-    pdi_time told_some;
 
     struct pdi_reply replies[PDI_REPLIES_MAX];
     uint32_t reply_head, reply_tail;
@@ -460,7 +455,6 @@ struct pdi_node {
     uint32_t event_head, event_tail;
 
     struct pdi_heap timers;
-    pdi_time next_scout;
 };
 
 /* Items of the timers. */
@@ -519,16 +513,19 @@ static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, 
 /* memory.c */
 uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples);
 
-/* session.c: sessions and their timers */
+/* chore.c: what was heard of sessions, and those that have ended */
 void pdi_session_tick(struct pdi_node *node, pdi_time now);
+
+/* alive.c: the timers of sessions */
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
+
+/* session.c: beginnings and ends */
 uint32_t pdi_session_find(const struct pdi_node *node, const pyddsi_endpoint *endpoint);
 void pdi_session_end(struct pdi_node *node, uint32_t peer, uint32_t reason, unsigned farewell,
                      pdi_time now);
 bool pdi_session_established(const struct pdi_node *node, uint32_t peer);
-
 void pdi_session_say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t peer);
 uint32_t pdi_session_find_id(const struct pdi_node *node, const uint8_t *id, size_t size);
 void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endpoint *endpoint);
@@ -536,7 +533,6 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
 bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now);
 uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore);
 void pdi_session_undo(struct pdi_node *node, uint32_t peer);
-void pdi_session_forget(struct pdi_node *node, uint32_t peer);
 bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now);
 bool pdi_session_replace(struct pdi_node *node, uint32_t peer, pdi_time now);
 
@@ -547,7 +543,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
                      const pyddsi_endpoint *from, uint32_t peer, pdi_time now);
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
 
-/* receive.c, order in: what comes on conduits */
+/* turn.c: what comes on conduits, in its turn */
 void pdi_receive_retry(struct pdi_node *node, pdi_time now);
 void pdi_receive_order_timer(struct pdi_node *node, uint32_t order, pdi_time now);
 void pdi_receive_fresh(struct pdi_node *node, uint32_t peer);
@@ -575,8 +571,6 @@ struct pdi_arrival {
 /* deliver.c: to the readers. OK; AGAIN: it must wait, and nothing has happened. */
 int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
                 const pyddsi_message *message, pdi_time now);
-void pdi_deliver_drop(struct pdi_node *node, struct pdi_subscriber *reader,
-                      enum pyddsi_reason reason, pdi_time now);
 
 /* turn.c */
 void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
@@ -589,7 +583,11 @@ void pdi_turn_migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
                       const pyddsi_message *message, pdi_time now);
 void pdi_turn_watch(struct pdi_node *node, uint32_t peer, uint32_t conduit);
 
-/* member.c */
+/* member.c: those for whom a window is kept */
+void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                     pdi_time now);
+void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                      enum pyddsi_reason reason, pdi_time now);
 void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
@@ -600,10 +598,6 @@ void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
 uint64_t pdi_conduit_base(const struct pdi_conduit *conduit);
 void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                           pdi_time now);
-void pdi_reliable_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                       pdi_time now);
-void pdi_reliable_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                        enum pyddsi_reason reason, pdi_time now);
 void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
 int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
                       uint32_t numbers);
@@ -643,6 +637,8 @@ uint32_t pdi_ring_used(const struct pdi_subscriber *reader);
 void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
                    const pyddsi_received *record, pdi_time now);
 void pdi_ring_release(struct pdi_node *node, uint32_t held);
+void pdi_ring_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason,
+                   pdi_time now);
 
 /* publish.c */
 void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
@@ -672,8 +668,7 @@ uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id);
 /* declare.c */
 void pdi_declare_tick(struct pdi_node *node, pdi_time now);
 void pdi_declare_changes(struct pdi_node *node, pdi_time now);
-
-/* declare.c: handles of ours: kind (2 bits) | generation (14) | index (16) */
+/* By our handles: kind (2 bits) | generation (14) | index (16). */
 struct pdi_publisher *pdi_publisher_get(const struct pdi_node *node, uint32_t handle);
 struct pdi_subscriber *pdi_subscriber_get(const struct pdi_node *node, uint32_t handle);
 
@@ -689,6 +684,9 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
                       enum pyddsi_reason reason, pdi_time now);
 bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
                     pdi_time *next);
+
+/* aside.c */
+void pdi_aside_forget(struct pdi_node *node, uint32_t peer);
 
 /* event.c */
 pyddsi_event *pdi_event_push(struct pdi_node *node, enum pyddsi_event_kind kind, pdi_time now);

@@ -77,11 +77,10 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
-    bool room = true;
     uint32_t needed = PYDDSI_CAN_FRAGMENT | (publisher->space != 0 ? PYDDSI_CAN_SPACE : 0U);
     struct pdi_conduit *group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     bool grouped = group != NULL && (group->features & needed) == needed;
-    room = !grouped || add(node, index, group);
+    bool room = !grouped || add(node, index, group);
     for (uint32_t peer = 0; room && peer < node->peers_used; peer++) {
         bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
                       (pdi_bitset_test(publisher->pushed, peer) && !grouped);
@@ -93,8 +92,8 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         }
     }
     uint32_t i = 0;
-    for (struct pdi_outflow *flow;
-         (flow = next(node, index, &i)) != NULL;) { /* at most PDI_OUTFLOWS_MAX */
+    struct pdi_outflow *flow;
+    while ((flow = next(node, index, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
         uint32_t half = conduit_of(node, flow)->window.size / 2;
         piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
     }
@@ -142,8 +141,7 @@ static int room(struct pdi_node *node, uint32_t publisher, uint32_t size, uint32
     int status = PYDDSI_OK;
     uint32_t i = 0;
     struct pdi_outflow *flow;
-    while (status == PYDDSI_OK &&
-           (flow = next(node, publisher, &i)) != NULL) { /* at most PDI_OUTFLOWS_MAX */
+    while (status == PYDDSI_OK && (flow = next(node, publisher, &i)) != NULL) { /* as above */
         status = pdi_reliable_room(node, conduit_of(node, flow), size, (size + piece - 1) / piece);
     }
     return status;

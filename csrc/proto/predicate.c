@@ -357,7 +357,6 @@ static int make(struct maker *maker)
 int pdi_predicate_init(struct pdi_predicate *predicate, const char *text, size_t size,
                        pyddsi_fault *fault)
 {
-    predicate->size = 0;
     predicate->count = 0;
     if (size > PDI_PREDICATE_TEXT_MAX) {
         *fault = (pyddsi_fault){PYDDSI_RULE_NAME_PREDICATE, PDI_PREDICATE_TEXT_MAX};
@@ -366,7 +365,6 @@ int pdi_predicate_init(struct pdi_predicate *predicate, const char *text, size_t
     if (size > 0) {
         memcpy(predicate->text, text, size);
     }
-    predicate->size = (uint16_t)size;
     const uint8_t *start = (const uint8_t *)predicate->text;
     struct maker maker = {.predicate = predicate, .start = start, .at = start, .end = start + size};
     int status = make(&maker);

@@ -63,7 +63,6 @@ struct pdi_predicate_step {
 
 struct pdi_predicate {
     char text[PDI_PREDICATE_TEXT_MAX]; /* its own copy */
-    uint16_t size;
     uint16_t count;
     struct pdi_predicate_step steps[PDI_PREDICATE_STEPS_MAX];
 };

@@ -128,11 +128,10 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
 static void lanes_init(struct pdi_registry *registry)
 {
     registry->all = registry->publications = registry->listeners = PDI_ENDS_EMPTY;
-    registry->subscribers = registry->named = PDI_ENDS_EMPTY;
+    registry->subscribers = PDI_ENDS_EMPTY;
     registry->lane_all = LANE(registry->locals, of_all);
     registry->lane_same = LANE(registry->locals, of_topic);
     registry->lane_kind = LANE(registry->locals, of_kind);
-    registry->lane_named = LANE(registry->topics, named);
     registry->lane_peer_definitions = LANE(registry->definitions, of_peer);
     registry->lane_topic_definitions = LANE(registry->definitions, of_topic);
     registry->lane_peer_subscriptions = LANE(registry->subscriptions, of_peer);
@@ -287,20 +286,6 @@ pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t spac
     if (topic == PDI_CHAIN_END)
         return (pyddsi_bytes){NULL, 0};
     return pdi_topic_name(registry, &registry->topics[topic]);
-}
-
-uint64_t pdi_registry_find(const struct pdi_registry *registry, uint8_t space, pyddsi_bytes name)
-{
-    uint64_t found = 0;
-    for (uint32_t at = registry->named.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_named, at)) {
-        const struct pdi_topic *topic = &registry->topics[at];
-        if (topic->name_size == name.size && pdi_topic_space(topic) == space &&
-            pdi_text_equal(pdi_topic_name(registry, topic), name) &&
-            (found == 0 || pdi_topic_id(topic) < found))
-            found = pdi_topic_id(topic);
-    }
-    return found;
 }
 
 uint8_t pdi_registry_reliability(const struct pdi_registry *registry, uint8_t space, uint64_t id)

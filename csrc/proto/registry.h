@@ -85,8 +85,7 @@ struct pdi_registry; /* its fields are in proto/registry_state.h */
 
 /* What the application declares. */
 struct pdi_wish {
-    uint8_t
-        kind; /* RESOURCE, PUBLICATION, SUBSCRIPTION, SELECTION, BINDING of enum pyddsi_declaration_kind */
+    uint8_t kind; /* enum pyddsi_declaration_kind: RESOURCE to BINDING */
     uint8_t space;
     uint8_t reliability; /* enum pyddsi_reliability; BY_RESOURCE: no property is written */
     uint8_t durability;  /* enum pyddsi_durability; VOLATILE: no property is written */
@@ -96,16 +95,14 @@ struct pdi_wish {
     uint64_t id;     /* even for resources, odd for selections; a subscription may name either */
     uint64_t new_id; /* BINDING */
     uint64_t origin_ms, period_ms, duration_ms;
-    pyddsi_bytes
-        text; /* RESOURCE: name in wire form; SELECTION: query. Not needed after the call */
+    pyddsi_bytes text; /* RESOURCE: name in wire form; SELECTION: query. Only for the call */
 };
 
 /* What has changed. */
 struct pdi_change {
-    uint8_t
-        kind; /* DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED of enum pyddsi_event_kind */
+    uint8_t kind; /* enum pyddsi_event_kind: DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED */
     uint8_t status; /* enum pdi_status */
-    uint8_t space;
+    uint8_t space;  /* with the id: what it is about */
     uint32_t handle;
     uint32_t peer; /* PDI_REGISTRY_NONE if it is about none in particular */
     uint64_t id;
@@ -121,8 +118,7 @@ struct pdi_remote {
     uint8_t reliability; /* by property, or BEST_EFFORT by its selection's tag; else BY_RESOURCE */
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate; /* null: everything */
-    uint32_t
-        serial; /* another one for every subscription, and for every change of its mode, times or reliability */
+    uint32_t serial; /* of this subscription with this mode, these times and this reliability */
 };
 
 /* Everything in use, to see that nothing leaks. */
@@ -197,8 +193,6 @@ const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *re
 pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t space, uint64_t id);
 uint8_t pdi_registry_reliability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
 uint8_t pdi_registry_durability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
-/* The lowest id with this name, 0 if there is none. */
-uint64_t pdi_registry_find(const struct pdi_registry *registry, uint8_t space, pyddsi_bytes name);
 
 struct pdi_registry_usage pdi_registry_usage(const struct pdi_registry *registry);
 

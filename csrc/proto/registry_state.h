@@ -70,8 +70,7 @@ struct pdi_topic {
     uint32_t users; /* whoever holds its index */
     uint32_t name_unit;
     uint16_t name_size;
-    uint32_t definers;      /* definitions and locals that stand for the name; 0: there is none */
-    struct pdi_chain named; /* among the topics with a name */
+    uint32_t definers; /* definitions and locals that stand for the name; 0: there is none */
     struct pdi_ends locals[PYDDSI_BINDING + 1]; /* ours that are in force, by kind */
     struct pdi_ends definitions;
     struct pdi_ends subscriptions;
@@ -118,12 +117,11 @@ struct pdi_link {
 struct pdi_local {
     uint16_t generation; /* of the handle */
     uint8_t kind, space, reliability, durability, mode, way, is_global;
-    bool used; /* the application holds the handle */
-    bool live; /* it is in force */
-    bool lost; /* a resource that lost against another name, for good */
-    bool
-        established; /* it was accepted by every peer there was; then it does not give way any more */
-    bool skipped;    /* a publication for one that has matches without links */
+    bool used;         /* the application holds the handle */
+    bool live;         /* it is in force */
+    bool lost;         /* a resource that lost against another name, for good */
+    bool established;  /* every peer there was has accepted it; it does not give way any more */
+    bool skipped;      /* a publication for one that has matches without links */
     uint8_t status;    /* the worst refusal, while there is one */
     uint8_t announced; /* the status that the application was told last */
     uint32_t topic, selection;
@@ -207,8 +205,8 @@ struct pdi_registry {
     struct pdi_map owned;     /* topic, kind and peer to a definition or subscription */
     struct pdi_map pairs;     /* publication and peer to how many links they have */
 
-    struct pdi_ends all, publications, listeners, subscribers, named;
-    struct pdi_lane lane_all, lane_same, lane_kind, lane_named;
+    struct pdi_ends all, publications, listeners, subscribers;
+    struct pdi_lane lane_all, lane_same, lane_kind;
     struct pdi_lane lane_peer_definitions, lane_topic_definitions;
     struct pdi_lane lane_peer_subscriptions, lane_topic_subscriptions, lane_subscribers;
     struct pdi_lane lane_publication_links, lane_subscription_links;

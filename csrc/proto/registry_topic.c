@@ -66,7 +66,6 @@ int pdi_topic_define(struct pdi_registry *registry, uint32_t topic, pyddsi_bytes
     defined->name_unit = unit;
     defined->name_size = (uint16_t)name.size;
     defined->definers = 1;
-    pdi_lane_append(&registry->lane_named, &registry->named, topic);
     registry->named_count++;
     registry->route_changes++;
     int status = pdi_topic_link(registry, topic);
@@ -83,7 +82,6 @@ void pdi_topic_undefine(struct pdi_registry *registry, uint32_t topic)
         return;
     pdi_topic_unlink(registry, topic);
     pdi_pages_put(&registry->name_pages, defined->name_unit, pdi_units(defined->name_size));
-    pdi_lane_remove(&registry->lane_named, &registry->named, topic);
     registry->named_count--;
     registry->route_changes++;
 }

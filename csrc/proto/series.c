@@ -284,8 +284,7 @@ uint32_t pdi_assembler_forget(struct pdi_assembler *assembler, uint64_t mask, ui
 
 bool pdi_assembler_room(const struct pdi_assembler *assembler, uint64_t size)
 {
-    struct pdi_pages look =
-        assembler->pages; /* what a search changes in it is thrown away with it, */
+    struct pdi_pages look = assembler->pages; /* what a search changes in it goes with it, */
     uint32_t count = pages_of(size > 0 ? size : 1);
     uint32_t page =
         assembler->used < assembler->series_max ? pdi_pages_get(&look, count) : PDI_PAGES_NONE;

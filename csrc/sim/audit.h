@@ -66,11 +66,9 @@ struct pdi_author {
     uint32_t handle;
     struct pdi_topic topic;
     uint8_t forgotten;
-    uint8_t
-        unmatched_ok; /* MATCHED need not follow from the declarations (a second one is refused, for example) */
-    uint32_t matched; /* bit: the node said MATCHED about that node */
-    uint32_t
-        batch; /* the most samples that it put into one message: what is written down may count messages */
+    uint8_t unmatched_ok; /* MATCHED need not follow from the declarations, as for a second one */
+    uint32_t matched;     /* bit: the node said MATCHED about that node */
+    uint32_t batch;       /* the most samples in one message: ledgers may count messages */
     struct pdi_put *puts;
     uint32_t count, room;
 };

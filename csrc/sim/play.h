@@ -105,23 +105,24 @@ struct pdi_listener {
     uint32_t held_count;
 };
 
-enum pdi_fault_kind { /* a reader, a writer or a thing is `a` */
-                      PDI_FAULT_CRASH,
-                      PDI_FAULT_RESTART, /* b: 1 with the same port */
-                      PDI_FAULT_CUT,     /* a to b, and if both also back */
-                      PDI_FAULT_HEAL,
-                      PDI_FAULT_PAUSE,
-                      PDI_FAULT_CLOCK,
-                      PDI_FAULT_STOP_READER, /* a: which */
-                      PDI_FAULT_START_READER,
-                      PDI_FAULT_FORGET_READER,
-                      PDI_FAULT_DECLARE_READER,
-                      PDI_FAULT_FORGET_WRITER,
-                      PDI_FAULT_DECLARE_WRITER,
-                      PDI_FAULT_FORGET_THING,
-                      PDI_FAULT_DECLARE_THING,
-                      PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
-                      PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
+/* A reader, a writer or a thing is `a`. */
+enum pdi_fault_kind {
+    PDI_FAULT_CRASH,
+    PDI_FAULT_RESTART, /* b: 1 with the same port */
+    PDI_FAULT_CUT,     /* a to b, and if both also back */
+    PDI_FAULT_HEAL,
+    PDI_FAULT_PAUSE,
+    PDI_FAULT_CLOCK,
+    PDI_FAULT_STOP_READER, /* a: which */
+    PDI_FAULT_START_READER,
+    PDI_FAULT_FORGET_READER,
+    PDI_FAULT_DECLARE_READER,
+    PDI_FAULT_FORGET_WRITER,
+    PDI_FAULT_DECLARE_WRITER,
+    PDI_FAULT_FORGET_THING,
+    PDI_FAULT_DECLARE_THING,
+    PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
+    PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
 };
 
 struct pdi_fault {
@@ -137,9 +138,8 @@ struct pdi_play {
     struct pdi_world world;
     struct pdi_audit audit;
     struct pdi_rand rand; /* of the plan */
-    const char *name;
-    pdi_time half, stop,
-        patience; /* patience: how long after stop it may take until all is quiet */
+    pdi_time half, stop;
+    pdi_time patience; /* how long after stop it may take until all is quiet */
     uint64_t delivered[PDI_AUDIT_NODES_MAX]; /* when its readers were woken last */
     uint8_t dead[PDI_AUDIT_NODES_MAX];       /* this node does not come back at half time */
     uint8_t no_settle;                       /* matches are not compared at the end */

@@ -75,8 +75,8 @@ void pdi_play_finish(struct pdi_play *play)
     while (play->world.fault == NULL && (why = still_busy(play)) != NULL && play->world.now < end) {
         (void)pdi_world_run(&play->world, POLL);
     }
-    if (why == NULL &&
-        has_detached(play)) /* for whom nobody waits, but he may still be told what he lacks */
+    /* nobody waits for one who is detached, but he may still be told what he lacks */
+    if (why == NULL && has_detached(play))
         (void)pdi_world_run(&play->world, LATECOMERS);
     pdi_audit_check(&play->audit, PYDDSI_CHECK_LIVENESS, play->world.fault == NULL, -1, "%s",
                     play->world.fault != NULL ? play->world.fault : "");

@@ -137,12 +137,31 @@ void pdi_play_forget_reader(struct pdi_play *play, uint32_t index)
 
 /* ---- faults ---- */
 
+static void end_session(struct pdi_play *play, int at, int with)
+{
+    pdi_time now;
+    struct pdi_node *node = pdi_world_enter(&play->world, at, &now);
+    if (node == NULL)
+        return;
+    (void)pdi_node_close_session(node, &play->world.nodes[with].endpoint, 0, now);
+    pdi_world_leave(&play->world, at);
+}
+
+static void say_farewell(struct pdi_play *play, int at)
+{
+    pdi_time now;
+    struct pdi_node *node = pdi_world_enter(&play->world, at, &now);
+    if (node == NULL)
+        return;
+    pdi_node_close(node, now);
+    pdi_world_leave(&play->world, at);
+    pdi_play_crash(play, at);
+}
+
 void pdi_play_happen(struct pdi_play *play, uint32_t index)
 {
     const struct pdi_fault *fault = &play->faults[index];
     struct pdi_world *world = &play->world;
-    struct pdi_node *node;
-    pdi_time now;
     uint32_t which = (uint32_t)fault->a;
     switch (fault->kind) {
     case PDI_FAULT_CRASH:
@@ -193,19 +212,10 @@ void pdi_play_happen(struct pdi_play *play, uint32_t index)
         pdi_play_declare_thing(play, which);
         break;
     case PDI_FAULT_CLOSE_SESSION:
-        node = pdi_world_enter(world, fault->a, &now);
-        if (node != NULL) {
-            (void)pdi_node_close_session(node, &world->nodes[fault->b].endpoint, 0, now);
-            pdi_world_leave(world, fault->a);
-        }
+        end_session(play, fault->a, fault->b);
         break;
     case PDI_FAULT_CLOSE:
-        node = pdi_world_enter(world, fault->a, &now);
-        if (node != NULL) {
-            pdi_node_close(node, now);
-            pdi_world_leave(world, fault->a);
-            pdi_play_crash(play, fault->a);
-        }
+        say_farewell(play, fault->a);
         break;
     }
 }

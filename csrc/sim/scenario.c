@@ -72,7 +72,6 @@ static int run(struct pdi_play *play, int index, uint64_t seed, bool log, int po
     int status = pdi_play_init(play, seed);
     if (status != PYDDSI_OK)
         return status;
-    play->name = scenario->name;
     if (poison >= 0)
         play->world.poison = (uint8_t)poison;
     pdi_world_log(&play->world, log, 0);

@@ -1,27 +1,11 @@
 /* scenario_declare.c - scenarios about what is declared: conflicts, forgetting, spaces, ways, selections, guards. */
-#include "sim/scenario.h"
+#include "sim/scenario_draw.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MS      PDI_TIME_MS
 #define PENDING 255
 #define RETRY   (150 * MS)
-
-static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
-{
-    return pdi_play_between(&play->rand, least, most);
-}
-
-static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
-{
-    return pdi_rand_chance(&play->rand, one, of);
-}
-
-static pdi_time moment(struct pdi_play *play)
-{
-    return between(play, 100, play->half / MS - 100) * MS;
-}
 
 static void linked_nodes(struct pdi_play *play, int count)
 {
@@ -93,7 +77,7 @@ void pdi_scenario_forget(struct pdi_play *play)
     linked_nodes(play, count);
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 3, 15) * MS;
         for (int to = 0; to < count; to++) {
@@ -139,7 +123,7 @@ void pdi_scenario_names(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         char name[PDI_AUDIT_NAME_MAX];
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_play_writer(play, from, id);
         writer->interval = between(play, 2, 15) * MS;
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
@@ -171,7 +155,7 @@ void pdi_scenario_spaces(struct pdi_play *play)
     uint64_t some = between(play, 2, 4);
     for (uint64_t i = 0; i < some; i++) {
         uint8_t space = spaces[between(play, 0, 5)];
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_play_writer(play, from, 1);
         writer->options.space = writer->topic.space = space;
         pdi_scenario_name(play, from, 1, &writer->topic, "/same");
@@ -345,8 +329,8 @@ void pdi_scenario_guards(struct pdi_play *play)
         reader->options.guards = (uint32_t)answers;
         for (uint32_t i = 0; i < answers; i++) {
             reader->guard_writers[i] = 1 + i;
-            reader->options.guard_bytes[i] =
-                (uint32_t)between(play, PDI_AUDIT_STUB, 110); /* all fit the window */
+            /* all fit the window */
+            reader->options.guard_bytes[i] = (uint32_t)between(play, PDI_AUDIT_STUB, 110);
         }
     }
     play->on_take = guards_take;

@@ -2,14 +2,7 @@
 #include <stdlib.h>
 
 #include "sim/hostile.h"
-#include "sim/scenario.h"
-
-#define MS PDI_TIME_MS
-
-static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
-{
-    return pdi_play_between(&play->rand, least, most);
-}
+#include "sim/scenario_draw.h"
 
 static int hear(void *context, int from, int to, const uint8_t *data, size_t size)
 {
@@ -45,12 +38,11 @@ static void build(struct pdi_play *play, bool forges)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
         writer->may_fail = 1;
         writer->interval = between(play, 5, 20) * MS;
-        writer->options.way =
-            pdi_rand_chance(&play->rand, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
         for (int to = 0; to < count; to++) {
             if (to != from)
                 pdi_scenario_reader(play, to, id)->may_fail = 1;

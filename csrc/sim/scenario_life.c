@@ -1,23 +1,5 @@
 /* scenario_life.c - scenarios about nodes that come, go, stop and come back. */
-#include "sim/scenario.h"
-
-#define MS PDI_TIME_MS
-
-static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
-{
-    return pdi_play_between(&play->rand, least, most);
-}
-
-static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
-{
-    return pdi_rand_chance(&play->rand, one, of);
-}
-
-/* A moment before half time, with some room on both sides. */
-static pdi_time moment(struct pdi_play *play)
-{
-    return between(play, 100, play->half / MS - 100) * MS;
-}
+#include "sim/scenario_draw.h"
 
 /* Node 0, and sometimes 1, write to all others. */
 static void readers_and_writers(struct pdi_play *play, int count)
@@ -78,9 +60,8 @@ void pdi_scenario_partition(struct pdi_play *play)
     readers_and_writers(play, count);
     uint64_t cuts = between(play, 1, 4);
     for (uint64_t i = 0; i < cuts; i++) {
-        int a = (int)between(play, 0, (uint64_t)count - 1);
-        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there are two nodes at least */
-        int b = (a + (int)between(play, 1, (uint64_t)count - 1)) % count;
+        int a = any_node(play, count);
+        int b = other_node(play, count, a);
         uint64_t lease = play->config.lease_ms;
         pdi_time at = moment(play);
         pdi_time length =
@@ -98,7 +79,7 @@ void pdi_scenario_crash(struct pdi_play *play)
     readers_and_writers(play, count);
     uint64_t crashes = between(play, 1, 4);
     for (uint64_t i = 0; i < crashes; i++) {
-        int node = (int)between(play, 0, (uint64_t)count - 1);
+        int node = any_node(play, count);
         pdi_time at = moment(play);
         pdi_time down = chance(play, 1, 2)
                             ? between(play, 0, 50) * MS
@@ -153,9 +134,8 @@ void pdi_scenario_clocks(struct pdi_play *play)
     uint64_t steps = between(play, 1, 4);
     for (uint64_t i = 0; i < steps; i++) {
         int64_t step = (int64_t)(between(play, 1, 2000) * MS);
-        pdi_play_fault(play, PDI_FAULT_CLOCK, (int)between(play, 0, (uint64_t)count - 1), 0,
-                       moment(play))
-            ->step = chance(play, 1, 2) ? step : -step;
+        pdi_play_fault(play, PDI_FAULT_CLOCK, any_node(play, count), 0, moment(play))->step =
+            chance(play, 1, 2) ? step : -step;
     }
 }
 
@@ -176,12 +156,10 @@ void pdi_scenario_mix(struct pdi_play *play)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 4);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 3, 30) * MS;
-        writer->options.way = chance(play, 1, 3)   ? PYDDSI_WAY_EACH
-                              : chance(play, 1, 3) ? PYDDSI_WAY_AUTO
-                                                   : PYDDSI_WAY_MULTICAST;
+        writer->options.way = any_way(play);
         writer->large_ppm = chance(play, 1, 3) ? 50000 : 0;
         writer->large_max = 5000;
         writer->many_max = chance(play, 1, 3) ? 6 : 1;
@@ -194,9 +172,8 @@ void pdi_scenario_mix(struct pdi_play *play)
     uint64_t faults = between(play, 1, 10);
     for (uint64_t i = 0; i < faults; i++) {
         enum pdi_fault_kind kind = kinds[between(play, 0, sizeof(kinds) / sizeof(kinds[0]) - 1)];
-        int a = (int)between(play, 0, (uint64_t)count - 1);
-        /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there are two nodes at least */
-        int b = (a + (int)between(play, 1, (uint64_t)count - 1)) % count;
+        int a = any_node(play, count);
+        int b = other_node(play, count, a);
         if (kind == PDI_FAULT_STOP_READER || kind == PDI_FAULT_START_READER ||
             kind == PDI_FAULT_FORGET_READER || kind == PDI_FAULT_DECLARE_READER)
             a = (int)between(play, 0, play->readers_count - 1);

@@ -1,17 +1,5 @@
 /* scenario_links.c - scenarios about links that fail, and about the forms in which samples travel. */
-#include "sim/scenario.h"
-
-#define MS PDI_TIME_MS
-
-static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
-{
-    return pdi_play_between(&play->rand, least, most);
-}
-
-static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
-{
-    return pdi_rand_chance(&play->rand, one, of);
-}
+#include "sim/scenario_draw.h"
 
 /* Samples of many sizes at any pace, by any way. */
 static struct pdi_writer *any_writer(struct pdi_play *play, int node, uint64_t id)
@@ -54,7 +42,7 @@ static void some_nodes(struct pdi_play *play, int count, pyddsi_sim_link link)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         (void)any_writer(play, from, id);
         for (int to = 0; to < count; to++) {
             if (to != from) {

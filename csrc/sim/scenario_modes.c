@@ -1,17 +1,5 @@
 /* scenario_modes.c - scenarios about modes of subscriptions and about other kinds of nodes. */
-#include "sim/scenario.h"
-
-#define MS PDI_TIME_MS
-
-static uint64_t between(struct pdi_play *play, uint64_t least, uint64_t most)
-{
-    return pdi_play_between(&play->rand, least, most);
-}
-
-static bool chance(struct pdi_play *play, uint64_t one, uint64_t of)
-{
-    return pdi_rand_chance(&play->rand, one, of);
-}
+#include "sim/scenario_draw.h"
 
 /* ---- pull: 002-13, 002-122 ---- */
 
@@ -57,9 +45,8 @@ void pdi_scenario_pull(struct pdi_play *play)
         reader->pull_every = between(play, 100, 300) * MS;
         reader->pull_max = chance(play, 1, 3) ? 0 : (uint32_t)between(play, 1, 8);
     }
-    if (!lossy)
-        play->on_take =
-            pull_take; /* with losses an answer may come while the next one is asked for */
+    if (!lossy) /* with losses an answer may come while the next one is asked for */
+        play->on_take = pull_take;
     play->on_end = pull_end;
 }
 
@@ -137,12 +124,10 @@ void pdi_scenario_zhe(struct pdi_play *play)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = (int)between(play, 0, (uint64_t)count - 1);
+        int from = any_node(play, count);
         struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 2, 20) * MS;
-        writer->options.way = chance(play, 1, 3)   ? PYDDSI_WAY_EACH
-                              : chance(play, 1, 3) ? PYDDSI_WAY_AUTO
-                                                   : PYDDSI_WAY_MULTICAST;
+        writer->options.way = any_way(play);
         writer->many_max = chance(play, 1, 3) ? 5 : 1;
         if (writer->many_max > 1)
             writer->size_max = PDI_AUDIT_STUB;
@@ -168,7 +153,7 @@ void pdi_scenario_client(struct pdi_play *play)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
-        int from = id == 1 ? 0 : (int)between(play, 0, (uint64_t)count - 1);
+        int from = id == 1 ? 0 : any_node(play, count);
         struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
         for (int to = 0; to < count; to++) {

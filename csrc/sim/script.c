@@ -271,19 +271,19 @@ int pdi_script_run(struct pdi_play *play, const uint8_t *script, size_t size, bo
     int status = pdi_play_init(play, 1);
     if (status != PYDDSI_OK)
         return status;
-    play->name = "script";
     pdi_world_log(&play->world, log, 0);
     pdi_scenario_config(play, &play->config);
     act(play, script, size);
     return PYDDSI_OK;
 }
 
-/* Random bytes, more of them harmless than not, so that most runs are checked in full. */
+/* Nothing is planned: the bytes decide. */
 void pdi_scenario_script(struct pdi_play *play)
 {
     (void)play;
 }
 
+/* Random bytes, more of them harmless than not, so that most runs are checked in full. */
 void pdi_scenario_script_run(struct pdi_play *play)
 {
     uint8_t script[RANDOM_MAX];

@@ -128,6 +128,7 @@ int pdi_world_crash(struct pdi_world *world, int node)
     world->nodes[node].node = NULL;
     world->nodes[node].handles_count = 0;
     pdi_world_hasten(world, node, 0);
+    world->nodes[node].paused_until = 0; /* nothing more waits for it */
     pdi_world_reschedule(world, node);
     return PYDDSI_OK;
 }

@@ -22,13 +22,22 @@ class Declared:
     KIND = "declaration"
 
     def __init__(
-        self, node: Node, name: str | int, number: int, handle: int, parts: tuple[Declared, ...]
+        self,
+        node: Node,
+        name: str | int,
+        number: int,
+        handle: int,
+        parts: tuple[Declared, ...],
+        *,
+        space: int = 0,
     ) -> None:
         self.node = node
         self.name = name
         """The name it was made with, or the number."""
         self.number = number
         """Its number on the wire, not doubled; of a subscriber with `where=` the selection's."""
+        self.space = space
+        """The resource space."""
         self._handle = handle
         self._life = node.life
         self._parts = parts
@@ -90,7 +99,7 @@ class Declared:
             if part.status == status:
                 return part._refused(status)  # noqa: SLF001 - the same class
         if status == "conflict":
-            return self.node.conflict(self.name, self.number, self.KIND)
+            return self.node.conflict(self.name, self.number, self.KIND, self.space, self)
         if status == "rejected":
             return RejectedError(
                 f"{self}: a publisher of it is for one subscriber alone, and has one; give it way='auto', 'each' or "
@@ -119,6 +128,8 @@ class Resource(Declared):
     """A name and its number, declared by a node. Publishers and subscribers make their own."""
 
     KIND = "resource"
+    definition: tuple[int, str] = (0, "volatile")
+    """Its reliability and durability, as they were said."""
 
 
 class Selection(Declared):

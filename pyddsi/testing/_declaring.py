@@ -26,6 +26,7 @@ MODES = {name.removesuffix("_mode"): n for name, n in enumeration("pyddsi_mode",
 ON_FULL = enumeration("pyddsi_on_full", "PYDDSI_")
 WAYS = enumeration("pyddsi_way", "PYDDSI_WAY_")
 DURABILITIES = enumeration("pyddsi_durability", "PYDDSI_")
+ID_BITS_MAX = 56  # of an id on the wire, whatever rid_bits says
 
 
 def _reliability(reliable: object) -> int:
@@ -75,14 +76,17 @@ class Declaring:
         if number is None:
             number = self.world.number(parsed.path, self.rid_bits)
         else:
-            self.world.named(parsed.path, whole("number", number, 1, 2**55))
-        key = (parsed.path, number, space)
-        found = self.things.get(key)
-        if isinstance(found, Resource) and found.usable:
-            return found
+            self.world.named(parsed.path, self._number("number", number))
         reliability = False if reliable is None and "unreliable" in parsed.tags else reliable
         tagged = [tag for tag in parsed.tags if tag in DURABILITIES]
         kept: str = durability or (tagged[0] if tagged else "volatile")
+        definition = _reliability(reliability), kept
+        key = (parsed.path, number, space)
+        found = self.things.get(key)
+        if isinstance(found, Resource) and found.usable:
+            silent = reliability is None and durability is None and not tagged
+            if silent or definition == found.definition:
+                return found
         path = ffi.from_buffer(parsed.path.encode())
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")
         result = lib.pyddsi_sim_resource(
@@ -91,13 +95,14 @@ class Declaring:
             whole("space", space, 0, 255),
             number,
             {"data": ffi.cast("uint8_t *", path), "size": len(path)},
-            _reliability(reliability),
+            definition[0],
             choose("durability", kept, DURABILITIES),
             handle,
             status,
         )
-        self._declared("resource", name, number, result, status[0])
-        made = Resource(self.as_node(), name, number, handle[0], ())
+        self._declared("resource", name, number, result, status[0], space=space)
+        made = Resource(self.as_node(), name, number, handle[0], (), space=space)
+        made.definition = definition
         self.world.names.setdefault((space, number << 1), name)
         self.things[key] = made
         return made
@@ -135,8 +140,8 @@ class Declaring:
         options.shelf_samples = whole("keep", keep, 0, 2**32 - 1)
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")
         result = lib.pyddsi_sim_publisher(self.enter(), self.index, options, handle, status)
-        self._declared("publisher", resource, number, result, status[0])
-        return Publisher(self.as_node(), resource, number, handle[0], parts)
+        self._declared("publisher", resource, number, result, status[0], space=space)
+        return Publisher(self.as_node(), resource, number, handle[0], parts, space=space)
 
     def subscriber(
         self,
@@ -184,8 +189,8 @@ class Declaring:
         self._guard(options, guard or {})
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")
         result = lib.pyddsi_sim_subscriber(self.enter(), self.index, options, handle, status)
-        self._declared("subscriber", resource, number, result, status[0])
-        return Subscriber(self.as_node(), resource, number, handle[0], parts)
+        self._declared("subscriber", resource, number, result, status[0], space=space)
+        return Subscriber(self.as_node(), resource, number, handle[0], parts, space=space)
 
     def _guard(self, options: Any, guard: Mapping[Publisher, int]) -> None:
         options.guards = whole("the number of guards", len(guard), 0, lib.PYDDSI_GUARD_MAX)
@@ -199,7 +204,16 @@ class Declaring:
         if isinstance(resource, str):
             made = self.resource(resource, space=space)
             return made.number, (made,)
-        return whole("a resource's number", resource, 1, 2**55), ()
+        return self._number("a resource's number", resource), ()
+
+    def _number(self, what: str, number: object) -> int:
+        """A number whose double is an id of this node: of rid_bits bits, and never of more than 56."""
+        most = 2 ** (min(self.rid_bits, ID_BITS_MAX) - 1) - 1
+        if isinstance(number, int) and number > most:
+            raise ValueError(
+                f"{what} is from 1 to {most} in a node with rid_bits={self.rid_bits}, not {number}"
+            )
+        return whole(what, number, 1, most)
 
     def _selection(
         self, resource: str | int, where: str | None, space: int
@@ -220,16 +234,19 @@ class Declaring:
         result = lib.pyddsi_sim_selection(
             self.enter(), self.index, whole("space", space, 0, 255), number, raw, 0, handle, status
         )
-        self._declared("selection", query, number, result, status[0])
-        made = Selection(self.as_node(), query, number, handle[0], ())
+        self._declared("selection", query, number, result, status[0], space=space)
+        made = Selection(self.as_node(), query, number, handle[0], (), space=space)
         self.world.names.setdefault((space, number << 1 | 1), query)
         self.things[key] = made
         return number, (made,)
 
-    def _declared(self, kind: str, name: str | int, number: int, result: int, status: int) -> None:
+    def _declared(
+        self, kind: str, name: str | int, number: int, result: int, status: int, *, space: int
+    ) -> None:
         """What a declaration answered."""
         if result == lib.PYDDSI_OK:
             return
+        self.world.blame()
         what = f"{kind} {name!r} of node {self.name!r}"
         if self.closed:
             raise ClosedError(f"{what}: the node is closed")
@@ -245,24 +262,40 @@ class Declaring:
             )
         said = STATUSES.get(status, "other")
         if said == "conflict":
-            raise self.conflict(name, number, kind)
+            raise self.conflict(name, number, kind, space)
         if status == 0:
             raise ValueError(f"{what}: these options cannot be")
         raise DeclarationError(f"{what} cannot be: {said}", status=said)
 
-    def conflict(self, name: str | int, number: int, kind: str) -> ConflictError:
-        """The error for a declaration that contradicts another one."""
-        known = {
-            thing.name: f"{thing.name!r} of node {node.name!r}"
+    def conflict(
+        self, name: str | int, number: int, kind: str, space: int, itself: Declared | None = None
+    ) -> ConflictError:
+        """The error for a declaration that contradicts another one, which is this one's `itself` if it was made."""
+        there = [
+            thing
             for node in self.world.nodes
             for thing in node.declared.values()
-            if thing.number == number and isinstance(thing, (Resource, Selection))
-        }
-        others = [shown for other, shown in known.items() if other != name]
+            if (thing.number, thing.space) == (number, space)
+        ]
+        things = Selection if kind == Selection.KIND else Resource
+        known = [thing for thing in there if isinstance(thing, things)]
+        rivals = [thing for thing in there if thing is not itself]
+        here = [thing for thing in rivals if thing.node is self.as_node()]
+        others = {t.name: t for t in (*known, *here) if isinstance(t, things) and t.name != name}
+        if kind == Subscriber.KIND:
+            who = [f"the earlier {thing}" for thing in here if isinstance(thing, Subscriber)]
+            rule = "subscribers of one node to one resource have the same mode, reliable=, period, duration and origin"
+        elif others:
+            who = [f"{t.name!r} of node {t.node.name!r}" for t in others.values()]
+            rule = "one number has one name, and one name one definition"
+        else:
+            who = [f"the earlier {thing}" for thing in here if isinstance(thing, things)]
+            who = who or [str(thing) for thing in rivals if isinstance(thing, Publisher)]
+            rule = "one name has one definition: say reliable= and durability= once, and before there are publishers"
         return ConflictError(
             f"{kind} {name!r} of node {self.name!r}, number {number}, contradicts "
-            + (" and ".join(others) if others else "what is declared of it elsewhere")
-            + "; one number has one name, and one name one definition",
+            + (" and ".join(who) or "what is declared of it elsewhere")
+            + f"; {rule}",
             number=number,
-            names=[str(one) for one in known] or [str(name)],
+            names=list(dict.fromkeys(str(thing.name) for thing in known)) or [str(name)],
         )

@@ -52,7 +52,7 @@ class Node(Declaring):
         """How often it has crashed."""
         self.closed = False
         self.views = 0
-        """Samples that somebody may still look at."""
+        """Samples and loans that somebody may still look at."""
         lib.pyddsi_sim_config(world.enter(), index, config)
         self.id = bytes(config.id[0 : config.id_size])
         """What it is called on the wire."""
@@ -130,7 +130,10 @@ class Node(Declaring):
             )
         self.life += 1
         self.closed = False
-        lib.pyddsi_sim_restart(self.world.enter(), self.index, same_port)
+        if (
+            lib.pyddsi_sim_restart(self.world.enter(), self.index, same_port) != lib.PYDDSI_OK
+        ):  # a configuration that was possible is so again
+            raise self.world.stopped()
 
     def pause(self, duration: float) -> None:
         """Do nothing for so many seconds: packets wait for it, deadlines pass. 0: go on now."""
@@ -174,6 +177,7 @@ class Node(Declaring):
                 f"node {self.name!r}: its windows are full and stayed so for {timeout} s"
             )
         if status != lib.PYDDSI_OK:
+            self.world.blame()
             raise ValueError(
                 f"node {self.name!r}: a sample of {len(view)} bytes for {name!r} does not fit one packet, or the node is "
                 f"closed; declare a publisher for larger ones"
@@ -182,7 +186,8 @@ class Node(Declaring):
 
     def flush(self) -> None:
         """Send now what waits for company in its packet."""
-        lib.pyddsi_sim_flush(self.enter(), self.index)
+        if lib.pyddsi_sim_flush(self.enter(), self.index) != lib.PYDDSI_OK:
+            raise self.world.stopped()
 
     def lend(self, raw: Any) -> memoryview:
         """The data of a received sample; it goes back when nobody looks at it any more."""
@@ -190,12 +195,16 @@ class Node(Declaring):
         self.views += 1
         data = raw.data if raw.data != ffi.NULL else ffi.new("uint8_t[1]")
         view = memoryview(ffi.buffer(ffi.gc(data, back), raw.size)).toreadonly()
-        self._lent[self._lent_count] = view
-        self._lent_count += 1
+        self.remember(view)
         return view
 
+    def remember(self, view: memoryview) -> None:
+        """This view of the node's memory is to be released before the memory changes hands."""
+        self._lent[self._lent_count] = view
+        self._lent_count += 1
+
     def recall(self) -> None:
-        """Release all views of samples, as far as nothing was made of them."""
+        """Release all views of samples and loans, as far as nothing was made of them."""
         for view in list(self._lent.values()):
             try:
                 view.release()
@@ -211,6 +220,7 @@ class Node(Declaring):
             self.enter(), self.index, raw, whole("reason", reason, 0, 255)
         )
         if status != lib.PYDDSI_OK:
+            self.world.blame()
             raise ValueError(f"node {self.name!r} has no session with {peer.name!r}")
 
     def peer_window(self, peer: Node, *, bytes_max: int, samples_max: int = 256) -> None:
@@ -224,6 +234,7 @@ class Node(Declaring):
             whole("samples_max", samples_max, 0, 2**32 - 1),
         )
         if status != lib.PYDDSI_OK:
+            self.world.blame()
             raise ValueError(
                 f"node {self.name!r}: a window of {bytes_max} bytes and {samples_max} samples cannot be"
             )

@@ -138,6 +138,7 @@ class Publisher(Declared):
     def _impossible(self, size: int) -> Exception:
         if self.node.closed:
             return ClosedError(f"{self}: its node is closed")
+        self.node.world.blame()
         window = self.window
         limit = f"; its window has {window.size_bytes} bytes" if window is not None else ""
         return ValueError(
@@ -150,6 +151,8 @@ class Loan:
     """
     Memory in the window of a publisher. See `Publisher.loan`.
 
+    When the node crashes, restarts or is closed, the memory is released, and then raises ValueError.
+
     used: how many of its bytes are published; all of them unless the block sets it
     """
 
@@ -159,6 +162,7 @@ class Loan:
         self._timeout = timeout
         self._number: int | None = None
         self._view: memoryview | None = None
+        self._life = 0
         self.used = size
 
     def __enter__(self) -> memoryview:
@@ -172,10 +176,12 @@ class Loan:
             self._timeout,
         )
         self._number = number[0]
+        self._life = publisher.node.life
         # The view holds the world, so that one who keeps a part of it writes to memory that is at least there.
         publisher.node.views += 1
         memory = ffi.gc(data[0], partial(_hold, publisher.node))
         self._view = memoryview(ffi.buffer(memory, self._size)) if self._size else memoryview(b"")
+        publisher.node.remember(self._view)
         return self._view
 
     def __exit__(
@@ -188,8 +194,7 @@ class Loan:
         if self._view is not None:
             self._view.release()
         if kind is not None:
-            if publisher.usable:
-                self._abandon()
+            self._abandon()
             return
         if not 0 <= self.used <= self._size:
             self._abandon()
@@ -201,13 +206,15 @@ class Loan:
                 self.used,
                 self._timeout,
             )
-        except TimeoutError:
+        except BaseException:
             self._abandon()
             raise
 
     def _abandon(self) -> None:
+        """Give the memory back, also if the publisher has gone meanwhile; with its node it has gone itself."""
         node = self._publisher.node
-        lib.pyddsi_sim_abandon(node.enter(), node.index, self._number)
+        if node.running and node.life == self._life:
+            lib.pyddsi_sim_abandon(node.enter(), node.index, self._number)
 
 
 def _hold(node: Any, _memory: Any) -> None:

@@ -220,6 +220,7 @@ class Sim:
         for node in self.nodes:
             node.pump()
         if status != lib.PYDDSI_OK:
+            self.world.blame()
             raise TimeoutError(f"not quiet after {timeout} s: {self.world.busy()}")
 
     @property

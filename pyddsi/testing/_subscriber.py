@@ -75,9 +75,16 @@ class Subscriber(Declared):
     KIND = "subscriber"
 
     def __init__(
-        self, node: Node, name: str | int, number: int, handle: int, parts: tuple[Declared, ...]
+        self,
+        node: Node,
+        name: str | int,
+        number: int,
+        handle: int,
+        parts: tuple[Declared, ...],
+        *,
+        space: int = 0,
     ) -> None:
-        super().__init__(node, name, number, handle, parts)
+        super().__init__(node, name, number, handle, parts, space=space)
         self.answers = 0
         """How many answers to `pull` have come to their end."""
 
@@ -89,6 +96,7 @@ class Subscriber(Declared):
             if status == lib.PYDDSI_AGAIN:
                 return None
             if status != lib.PYDDSI_OK:
+                self.node.world.blame()
                 raise ClosedError(f"{self} cannot be read any more")
             if not raw.last:
                 return Sample(self.node, raw)
@@ -123,4 +131,5 @@ class Subscriber(Declared):
         if not self.node.world.wait(timeout, asked):
             raise TimeoutError(f"{self}: nobody who can be asked was there within {timeout} s")
         if status != lib.PYDDSI_OK:
+            self.node.world.blame()
             raise ValueError(f"{self} cannot pull; make it with mode='pull' or 'push_pull'")

@@ -29,6 +29,7 @@ NAMES_FROM = 64  # numbers below are the program's own
 NAMES_SMALL = 128  # a doubled number below this fits one byte,
 NAMES_USUAL = 8192  # and below this two bytes of seven bits
 SECONDS_MAX = 1e9
+STILL_MAX = 100_000  # so many steps of one node in one moment, and its world stops
 
 
 def nanoseconds(seconds: float, what: str) -> int:
@@ -127,9 +128,12 @@ class World:
 
     def run(self, duration_ns: int) -> int:
         """Let time pass; how many events there were."""
+        until = self.now_ns + duration_ns
         events = int(lib.pyddsi_sim_run(self.enter(), duration_ns))
         for node in self.nodes:
             node.pump()
+        if self.now_ns < until:
+            raise self.stopped()
         return events
 
     def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
@@ -139,10 +143,7 @@ class World:
         waited = 0
         while not found and left > 0:
             step = min(left, STEP_FINE_NS if waited < 10 * STEP_NS else STEP_NS)
-            before = self.now_ns
             self.run(step)
-            if self.now_ns == before:
-                raise PyddsiError(f"the simulation stands still: {self.busy()}")
             left -= step
             waited += step
             found = ready()
@@ -152,6 +153,29 @@ class World:
         """What is left to do."""
         why = lib.pyddsi_sim_busy(self.enter())
         return None if why == ffi.NULL else text(why)
+
+    def blame(self) -> None:
+        """
+        After a call that was refused: raise if that was because the world itself has stopped.
+
+        A world that has stopped refuses everything, so whatever a refusal usually means would be the wrong thing to
+        say. To flush a node is what changes least of all that is refused then.
+        """
+        sim = self.enter()
+        for node in self.nodes:
+            if (
+                lib.pyddsi_sim_running(sim, node.index)
+                and lib.pyddsi_sim_flush(sim, node.index) != lib.PYDDSI_OK
+            ):
+                raise self.stopped()
+
+    def stopped(self) -> PyddsiError:
+        """The error of a world that has stopped."""
+        return PyddsiError(
+            f"the simulation has stopped at {self.now_ns / SECOND} s and cannot go on: {self.busy()}. Either one node was "
+            f"called {STILL_MAX:,} times and no time passed meanwhile (then run() now and then), or there is no memory, or "
+            f"this is a fault in pyddsi: please report the seed and the calls"
+        )
 
     # ---- names ----
 

@@ -297,6 +297,28 @@ static void test_pause(void)
     end(world);
 }
 
+/* If this fails, a node hears after its restart what was sent to its former life, if that was paused when it crashed. */
+static void test_pause_and_crash(void)
+{
+    struct pdi_world *world = world_of(13, 2);
+    pyddsi_sim_link slow = {.delay_ns = MS};
+    (void)pdi_world_cut(world, 1, -1, 1);
+    (void)pdi_world_run(world, 5 * MS);
+    (void)pdi_world_link_set(world, 0, 1, &slow);
+    CHECK_EQ(pdi_world_pause(world, 1, 20 * MS), PYDDSI_OK);
+    send(world, 0, 1, 1); /* it comes before the crash, and waits */
+    (void)pdi_world_run(world, 2 * MS);
+    send(world, 0, 1, 2); /* and this one after it */
+    CHECK_EQ(pdi_world_crash(world, 1), PYDDSI_OK);
+    CHECK(!pdi_world_awake(world, 1));
+    (void)pdi_world_run(world, 2 * MS);
+    (void)pdi_world_cut(world, 0, 1, 1);
+    CHECK_EQ(pdi_world_restart(world, 1, 1), PYDDSI_OK);
+    (void)pdi_world_run(world, 40 * MS);
+    CHECK_EQ(packets_in(world, 1), 0);
+    end(world);
+}
+
 /* If this fails, a node is told that time ran backwards, or its clock does not follow a step. */
 static void test_clocks(void)
 {
@@ -468,6 +490,7 @@ int main(void)
     test_groups();
     test_crash();
     test_pause();
+    test_pause_and_crash();
     test_clocks();
     test_digest();
     test_quiet();

@@ -164,9 +164,48 @@ def test_loan_and_crash() -> None:
     """A loan whose node crashes meanwhile would write to memory that is used again, or be taken for sent."""
     with Sim() as sim:
         pub, _ = pair(sim)
-        with pytest.raises(ClosedError, match="crash"), pub.loan(5) as memory:  # noqa: PT012
+        with pytest.raises(ValueError, match="released"), pub.loan(5) as memory:  # noqa: PT012
             pub.node.crash()
             memory[:] = b"hello"
+        pub.node.restart()
+        again = pub.node.publisher("x")
+        with pytest.raises(ClosedError, match="crash"), again.loan(5):
+            again.node.crash()
+
+
+def test_loan_of_an_earlier_life() -> None:
+    """A loan that ends after its node's restart would take one of the new life with it."""
+    with Sim() as sim:
+        pub, sub = pair(sim)
+        old = pub.loan(5)
+        old.__enter__()
+        pub.node.restart()
+        again = pub.node.publisher("x")
+        again.wait_matched()
+        with again.loan(5) as memory:
+            with pytest.raises(ClosedError, match="crash"):
+                old.__exit__(None, None, None)
+            memory[:] = b"hello"
+        assert bytes(sub.recv().data) == b"hello"
+
+
+def test_loan_and_close() -> None:
+    """A loan whose publisher is closed meanwhile would hold its place in the node for ever."""
+    with Sim() as sim:
+        pub, _ = pair(sim)
+        sim.node("c").subscriber("y")
+        for i in range(200):  # a node has 64 places
+            other = pub.node.publisher("y")
+            other.wait_matched()
+            if i % 2:
+                with pytest.raises(ClosedError, match="is closed"), other.loan(5):
+                    other.close()
+            else:
+                with pytest.raises(ZeroDivisionError), other.loan(5):  # noqa: PT012
+                    other.close()
+                    1 / 0  # noqa: B018
+            sim.run(0.01)
+        assert pub.node.views == 0
 
 
 def test_stream() -> None:

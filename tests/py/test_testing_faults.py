@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pyddsi.errors import ClosedError
+from pyddsi.errors import ClosedError, PyddsiError
 from pyddsi.testing import (
     Node,
     NodeOptions,
@@ -310,3 +310,62 @@ def test_anything(seed: int) -> None:
         sim.run_until_quiet(timeout=30.0)
         for node in sim.nodes:
             assert (node.views, node.stats().in_flight, node.stats().rings_used) == (0, 0, 0)
+
+
+# ---- worlds that cannot go on -----------------------------------------------------------------------------------
+
+
+def test_a_stopped_world_says_so() -> None:
+    """A world that has stopped would blame the sample, the name, the node or the wait for it, or let no time pass."""
+    with Sim(seed=3) as sim:
+        pub, sub = pair(sim)
+        a, b, c = pub.node, sub.node, sim.node("c")
+        c.crash()
+        stopped = pytest.raises(
+            PyddsiError, match=r"the simulation has stopped at .*100,000 times.*"
+        )
+        with stopped:
+            for _ in range(100_010):
+                a.flush()
+        for call in (
+            lambda: pub.put(b"x"),
+            lambda: pub.put_many([b"x"]),
+            lambda: pub.loan(3).__enter__(),
+            lambda: pub.stream(3).__enter__(),
+            lambda: a.put("y", b"x"),
+            lambda: a.resource("y"),
+            lambda: b.publisher("x"),
+            lambda: b.subscriber(5),
+            sub.poll,
+            sub.recv,
+            sub.pull,
+            lambda: sim.run(1.0),
+            sim.run_until_quiet,
+            lambda: pub.wait_matched(7),
+            lambda: a.close_session(b),
+            lambda: a.peer_window(b, bytes_max=4096),
+            c.restart,
+        ):
+            with pytest.raises(PyddsiError, match="the simulation has stopped at") as caught:
+                call()
+            assert type(caught.value) is PyddsiError
+        assert a.stats().owed == a.stats().acknowledged  # how it came to that can be looked at
+        assert sim.packets()
+        assert not c.running
+
+
+def test_a_busy_world_goes_on() -> None:
+    """Many calls would be taken for a world that has stopped although time passes between them."""
+    with Sim() as sim:
+        pub, _ = pair(sim)
+        for _ in range(11):
+            for _ in range(10_000):
+                pub.node.flush()
+            sim.run(0.001)
+        sim.run(0.0)
+        sim.node("late").crash()
+        with pytest.raises(ValueError, match="can never be sent at once"):
+            pub.put(bytes(2**20))
+        sim.node("later")
+        with pytest.raises(TimeoutError, match=r"not quiet after 0\.0 s: "):
+            sim.run_until_quiet(0.0)

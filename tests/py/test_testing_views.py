@@ -68,6 +68,30 @@ def test_views_end_with_their_node(end: str) -> None:
         assert sub.node.views == 0
 
 
+@pytest.mark.parametrize("end", ["crash", "restart", "close", "sim"])
+def test_loans_end_with_their_node(end: str) -> None:
+    """One would write to memory that another life of the node uses, or that nobody has any more."""
+    with Sim() as sim:
+        pub, _ = pair(sim)
+        loan, other = pub.loan(6), pub.loan(3)
+        memories = [loan.__enter__(), other.__enter__()]
+        memories[0][:2] = b"xy"
+        assert pub.node.views == 2
+        if end == "sim":
+            sim.close()
+        else:
+            getattr(pub.node, end)()
+        for memory in memories:
+            with pytest.raises(ValueError, match="released"):
+                memory[:2] = b"xy"
+            with pytest.raises(ValueError, match="released"):
+                bytes(memory)
+        assert pub.node.views == 0
+        for each in (loan, other):
+            with pytest.raises(ClosedError):
+                each.__exit__(None, None, None)
+
+
 def test_parts_of_views_survive_or_forbid() -> None:
     """A part of a view would be read after its memory was freed or given to another life of the node."""
     with Sim() as sim:

@@ -1,0 +1,252 @@
+/* lanes.c - the page of a session, its neighbours, and the books of its lanes. */
+#include "api/lanes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+#define ESTABLISHED 254
+#define TOKEN_SIZE  28U
+
+/* What a peer is told: how to find our page. */
+struct token {
+    uint64_t host, cookie;
+    uint32_t pid, fd, size;
+};
+
+static void token_out(const struct token *token, pyddsi_config *config)
+{
+    uint8_t *at = config->token;
+    memcpy(at, &token->host, 8); /* it is read on this machine or not at all */
+    memcpy(at + 8, &token->cookie, 8);
+    memcpy(at + 16, &token->pid, 4);
+    memcpy(at + 20, &token->fd, 4);
+    memcpy(at + 24, &token->size, 4);
+    config->token_size = TOKEN_SIZE;
+}
+
+static bool token_in(const pyddsi_peer *peer, struct token *token)
+{
+    const uint8_t *at = peer->token;
+    if (peer->token_size != TOKEN_SIZE)
+        return false;
+    memcpy(&token->host, at, 8);
+    memcpy(&token->cookie, at + 8, 8);
+    memcpy(&token->pid, at + 16, 4);
+    memcpy(&token->fd, at + 20, 4);
+    memcpy(&token->size, at + 24, 4);
+    return true;
+}
+
+static uint32_t power_of_two(uint32_t number, uint32_t least, uint32_t most)
+{
+    uint32_t power = least;
+    while (power < number && power < most)
+        power *= 2;
+    return power;
+}
+
+int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
+                   uint64_t random, char *text, size_t room)
+{
+    memset(lanes, 0, sizeof *lanes);
+    lanes->segment.fd = -1;
+    lanes->peers_max = config->peers_max;
+    lanes->publishers_max = config->publishers_max;
+    lanes->lane_bytes = power_of_two(bytes, 1 << 12, PDI_LANE_BYTES_MAX);
+    lanes->lane_samples = power_of_two(samples, 16, PDI_LANE_ENTRIES_MAX);
+    lanes->random = random | 1;
+    lanes->neighbours = calloc(lanes->peers_max, sizeof *lanes->neighbours);
+    lanes->of = calloc(lanes->publishers_max, sizeof *lanes->of);
+    if (lanes->neighbours == NULL || lanes->of == NULL) {
+        (void)snprintf(text, room, "no memory is left");
+        return PYDDSI_NO_SPACE;
+    }
+    int status = pdi_segment_make(&lanes->segment, "pyddsi-page", sizeof *lanes->page, true, text, room);
+    if (status != PYDDSI_OK)
+        return status;
+    lanes->page = (struct pdi_shared_page *)lanes->segment.memory;
+    pdi_bell_init(&lanes->page->news);
+    pdi_bell_init(&lanes->page->chores);
+    pdi_atomic64_store_relaxed(&lanes->page->cookie, lanes->random);
+    pdi_atomic64_store_release(&lanes->page->magic, PDI_PAGE_MAGIC);
+    lanes->host = pdi_segment_host_key();
+    token_out(&(struct token){.host = lanes->host,
+                              .cookie = lanes->random,
+                              .pid = (uint32_t)getpid(),
+                              .fd = (uint32_t)lanes->segment.fd,
+                              .size = (uint32_t)lanes->segment.size},
+              config);
+    return PYDDSI_OK;
+}
+
+void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node)
+{
+    struct pdi_env env = {lanes, pdi_lanes_hold, pdi_lanes_release};
+    lanes->node = node;
+    pdi_node_env(node, &env);
+}
+
+void pdi_lanes_fini(struct pdi_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        pdi_segment_free(&lanes->out[i].segment);
+        free(lanes->out[i].starts);
+    }
+    for (uint32_t i = 0; i < lanes->in_used; i++) {
+        pdi_segment_free(&lanes->in[i].segment);
+        free(lanes->in[i].released);
+        free(lanes->in[i].holds);
+    }
+    for (uint32_t i = 0; lanes->neighbours != NULL && i < lanes->peers_max; i++)
+        pdi_segment_free(&lanes->neighbours[i].segment);
+    pdi_segment_free(&lanes->segment);
+    free(lanes->neighbours);
+    free(lanes->of);
+    lanes->neighbours = NULL;
+    lanes->of = NULL;
+}
+
+void pdi_lanes_nudge(struct pdi_neighbour *neighbour)
+{
+    struct pdi_shared_page *page = (struct pdi_shared_page *)neighbour->segment.memory;
+    if (page != NULL) {
+        pdi_atomic32_store_release(&page->attention, 1);
+        (void)pdi_bell_ring(&page->chores);
+    }
+}
+
+/* ---- who is on this machine ---- */
+
+static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, const struct token *token,
+                 uint32_t epoch)
+{
+    char text[PYDDSI_TEXT_MAX];
+    struct pdi_segment segment;
+    if (token->size != lanes->segment.size ||
+        pdi_segment_map(&segment, token->pid, (int)token->fd, token->size, true, text, sizeof text) !=
+            PYDDSI_OK) {
+        lanes->refused++;
+        neighbour->epoch = epoch; /* once is enough */
+        neighbour->cookie = 0;
+        return;
+    }
+    const struct pdi_shared_page *page = (const struct pdi_shared_page *)segment.memory;
+    if (pdi_atomic64_load_acquire(&page->magic) != PDI_PAGE_MAGIC ||
+        pdi_atomic64_load_relaxed(&page->cookie) != token->cookie) {
+        pdi_segment_free(&segment);
+        lanes->refused++;
+        neighbour->epoch = epoch;
+        return;
+    }
+    *neighbour = (struct pdi_neighbour){.segment = segment,
+                                        .cookie = token->cookie,
+                                        .pid = token->pid,
+                                        .epoch = epoch,
+                                        .used = 1};
+}
+
+/* Who has gone is marked so, and stays mapped until the lanes have left. */
+static void part(struct pdi_lanes *lanes)
+{
+    pyddsi_peer peer;
+    for (uint32_t i = 0; i < lanes->peers_max; i++) {
+        struct pdi_neighbour *neighbour = &lanes->neighbours[i];
+        if (neighbour->used && (pdi_node_peer(lanes->node, i, &peer) != PYDDSI_OK ||
+                                peer.state != ESTABLISHED || peer.epoch + 1U != neighbour->epoch))
+            neighbour->used = 0;
+    }
+}
+
+static void greet(struct pdi_lanes *lanes)
+{
+    pyddsi_peer peer;
+    struct token token;
+    for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK; i++) {
+        struct pdi_neighbour *neighbour = &lanes->neighbours[i];
+        if (!neighbour->used && neighbour->segment.memory != NULL)
+            pdi_segment_free(&neighbour->segment);
+        if (!neighbour->used && peer.state == ESTABLISHED && neighbour->epoch != peer.epoch + 1U &&
+            token_in(&peer, &token) && token.host == lanes->host)
+            meet(lanes, neighbour, &token, peer.epoch + 1U);
+    }
+}
+
+bool pdi_lanes_look(struct pdi_lanes *lanes, pdi_time now)
+{
+    lanes->audience = pdi_node_audience_changes(lanes->node);
+    lanes->wants = pdi_node_wants_changes(lanes->node);
+    lanes->look = lanes->moving = 0;
+    part(lanes);
+    bool moved = pdi_lanes_look_in(lanes);
+    moved = pdi_lanes_look_out(lanes, now) || moved;
+    greet(lanes);
+    /* who has just been met may have something for us, or want something */
+    moved = pdi_lanes_look_in(lanes) || moved;
+    moved = pdi_lanes_look_out(lanes, now) || moved;
+    lanes->audience = pdi_node_audience_changes(lanes->node); /* what we ourselves have changed */
+    return moved;
+}
+
+/* ---- the books ---- */
+
+/* Of one lane, what its present readers were owed. */
+static uint64_t owed_by(const struct pdi_lane_out *lane)
+{
+    uint64_t owed = 0;
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) /* a row each */
+        owed += lane->writer.next - lane->joined[__builtin_ctzll(left)];
+    return owed;
+}
+
+uint64_t pdi_lanes_in_flight(struct pdi_lanes *lanes)
+{
+    uint64_t in_flight = 0;
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        struct pdi_lane_out *lane = &lanes->out[i];
+        pdi_lock_take(&lane->lock);
+        in_flight += lane->used ? pdi_lane_in_flight(&lane->writer) : 0;
+        pdi_lock_give(&lane->lock);
+    }
+    return in_flight;
+}
+
+void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats)
+{
+    uint64_t owed = lanes->owed;
+    uint64_t in_flight = 0;
+    stats->accepted += lanes->put;
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        struct pdi_lane_out *lane = &lanes->out[i];
+        pdi_lock_take(&lane->lock);
+        if (lane->used) {
+            owed += owed_by(lane);
+            in_flight += pdi_lane_in_flight(&lane->writer);
+            stats->accepted += lane->put;
+        }
+        pdi_lock_give(&lane->lock);
+    }
+    stats->owed += owed;
+    stats->forgiven += lanes->lost;
+    stats->acknowledged += owed - lanes->lost - in_flight;
+}
+
+void pdi_lanes_count(const struct pdi_lanes *lanes, pyddsi_session_counts *counts)
+{
+    counts->lane_put = lanes->put;
+    counts->lane_copied = lanes->copied;
+    counts->lane_refused = lanes->refused;
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        const struct pdi_lane_out *lane = &lanes->out[i];
+        if (lane->used) {
+            counts->lanes++;
+            counts->lane_put += lane->put;
+            counts->lane_readers += (uint64_t)__builtin_popcountll(lane->writer.readers);
+        }
+    }
+    for (uint32_t i = 0; i < lanes->in_used; i++)
+        counts->lane_taken += lanes->in[i].taken;
+}

@@ -1,0 +1,362 @@
+/* session.c - how a session begins and ends. */
+#define _GNU_SOURCE
+#include "api/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define WORD_PAGE 4096U
+
+static const pyddsi_endpoint usual_group = {.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4};
+
+void pyddsi_session_options_init(pyddsi_session_options *options)
+{
+    *options = (pyddsi_session_options){
+        .group = usual_group,
+        .ttl = 1,
+        .loopback = 1,
+        .shared = 1,
+        .lane_bytes = 1 << 20,
+        .lane_samples = 8192,
+        .receive_bytes = 2 << 20,
+        .send_bytes = 1 << 20,
+    };
+    pyddsi_config_init(&options->node);
+}
+
+/* ---- beginning ---- */
+
+/* What the application left open. */
+static uint64_t fill_in(pyddsi_session *session)
+{
+    pyddsi_config *node = &session->options.node;
+    uint64_t random[3] = {session->wall, (uint64_t)getpid(), session->begun};
+    (void)getrandom(random, sizeof random, 0); /* without it the clock and our number have to do */
+    node->seed = node->seed != 0 ? node->seed : random[0];
+    node->incarnation = node->incarnation != 0 ? node->incarnation : session->wall / PDI_TIME_MS;
+    if (node->id_size == 0) {
+        memcpy(node->id, &random[1], 8);
+        node->id_size = 8;
+    }
+    if (node->scout_to.kind == 0)
+        node->scout_to = session->options.group;
+    for (uint32_t i = 0; i < node->multicasts && i < PYDDSI_MULTICASTS_MAX; i++) {
+        if (node->multicast_to[i].kind == 0)
+            node->multicast_to[i] = session->options.group;
+    }
+    if (session->options.group.kind == 0)
+        node->multicasts = 0; /* without a group everybody gets a copy */
+    return random[2];
+}
+
+static int open_port(pyddsi_session *session, char *text)
+{
+    const pyddsi_session_options *options = &session->options;
+    struct pdi_port_options port = {
+        .interface = options->interface,
+        .family = options->group.kind != 0 ? options->group.kind
+                  : options->peer_count != 0 ? options->peers[0].kind
+                                             : 4,
+        .ttl = options->ttl,
+        .loopback = options->loopback,
+        .port = options->port,
+        .receive_bytes = options->receive_bytes,
+        .send_bytes = options->send_bytes,
+    };
+    if (options->node.scout_to.kind != 0)
+        port.group[port.groups++] = options->node.scout_to;
+    for (uint32_t i = 0; i < options->node.multicasts; i++)
+        port.group[port.groups++] = options->node.multicast_to[i];
+    return pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
+}
+
+static int make_node(pyddsi_session *session, char *text)
+{
+    const char *why = "";
+    session->memory_size = pdi_node_size(&session->options.node, &why);
+    if (session->memory_size == 0) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "%s", why);
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    session->memory = mmap(NULL, session->memory_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (session->memory == MAP_FAILED) {
+        session->memory = NULL;
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "%zu MiB of memory are not to be had; smaller windows need less",
+                       session->memory_size >> 20);
+        return PYDDSI_NO_SPACE;
+    }
+    return pdi_node_init(&session->node, &session->options.node, session->memory, session->memory_size,
+                         pdi_session_now(session));
+}
+
+/* The word that a forked child finds wiped. */
+static int make_word(pyddsi_session *session, char *text)
+{
+    void *page =
+        mmap(NULL, WORD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, WORD_PAGE, MADV_WIPEONFORK) != 0) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "the system gives no memory that a fork wipes; Linux 4.14 or later is needed");
+        return PYDDSI_SYSTEM;
+    }
+    session->here = page;
+    pdi_atomic32_store_relaxed(session->here, 1);
+    return PYDDSI_OK;
+}
+
+/* Without shared memory the sockets carry everything. */
+static void make_lanes(pyddsi_session *session, uint64_t random)
+{
+    char text[PYDDSI_TEXT_MAX];
+    const pyddsi_session_options *options = &session->options;
+    if (!options->shared || options->node.features == 0)
+        return;
+    size_t size = (sizeof *session->lanes + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE;
+    session->lanes = aligned_alloc(PDI_CACHE_LINE, size);
+    if (session->lanes == NULL)
+        return;
+    if (pdi_lanes_init(session->lanes, &session->options.node, options->lane_bytes,
+                       options->lane_samples, random, text, sizeof text) != PYDDSI_OK) {
+        pdi_lanes_fini(session->lanes);
+        free(session->lanes);
+        session->lanes = NULL;
+        return;
+    }
+    session->bell = &session->lanes->page->news;
+    session->chores = &session->lanes->page->chores;
+}
+
+static int begin(pyddsi_session *session, uint64_t random, char *text)
+{
+    int status = make_word(session, text);
+    status = status == PYDDSI_OK ? open_port(session, text) : status;
+    if (status == PYDDSI_OK)
+        make_lanes(session, random);
+    status = status == PYDDSI_OK ? make_node(session, text) : status;
+    if (status != PYDDSI_OK)
+        return status;
+    if (session->lanes != NULL)
+        pdi_lanes_begin(session->lanes, session->node);
+    session->planned = PDI_TIME_NEVER;
+    status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep, session,
+                              text, PYDDSI_TEXT_MAX);
+    if (status == PYDDSI_OK)
+        status = pdi_thread_start(&session->receive, "pyddsi-receive", pdi_session_receive, session,
+                                  text, PYDDSI_TEXT_MAX);
+    return status;
+}
+
+static void stop(pyddsi_session *session)
+{
+    pdi_atomic32_store_release(&session->stopping, 1);
+    if (session->port != NULL)
+        pdi_port_wake(session->port);
+    (void)pdi_bell_ring(session->chores);
+    (void)pdi_bell_ring(session->bell);
+    pdi_thread_join(&session->receive);
+    pdi_thread_join(&session->housekeeping);
+    pdi_thread_join(&session->relay);
+}
+
+static void destroy(pyddsi_session *session)
+{
+    if (session->port != NULL)
+        pdi_port_close(session->port);
+    if (session->lanes != NULL)
+        pdi_lanes_fini(session->lanes);
+    free(session->lanes);
+    if (session->memory != NULL)
+        (void)munmap(session->memory, session->memory_size);
+    if (session->here != NULL)
+        (void)munmap(session->here, WORD_PAGE);
+    if (session->relay_fd >= 0)
+        (void)close(session->relay_fd);
+    free(session);
+}
+
+int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *options, char *text)
+{
+    pyddsi_session *session = aligned_alloc(PDI_CACHE_LINE, sizeof *session);
+    *made = NULL;
+    text[0] = '\0';
+    if (session == NULL) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "no memory is left");
+        return PYDDSI_NO_SPACE;
+    }
+    memset(session, 0, sizeof *session);
+    session->options = *options;
+    session->options.interface[PYDDSI_INTERFACE_MAX - 1] = '\0';
+    session->begun = pdi_clock_now();
+    session->wall = pdi_clock_wall();
+    session->relay_fd = -1;
+    session->bell = &session->bells[0];
+    session->chores = &session->bells[1];
+    pdi_bell_init(session->bell);
+    pdi_bell_init(session->chores);
+    pdi_atomic32_store_relaxed(&session->holders, 1);
+    if (session->options.peer_count > PYDDSI_SESSION_PEERS_MAX) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers can be named");
+        destroy(session);
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    uint64_t random = fill_in(session);
+    int status = begin(session, random, text);
+    if (status != PYDDSI_OK) {
+        stop(session);
+        destroy(session);
+        return status;
+    }
+    *made = session;
+    return PYDDSI_OK;
+}
+
+/* ---- end ---- */
+
+/* Lets what was accepted be acknowledged, for so long at most. */
+static void drain(pyddsi_session *session, pdi_time until)
+{
+    pyddsi_stats stats;
+    while (pdi_session_enter(session)) { /* ends with the time */
+        pdi_node_flush(session->node, pdi_session_now(session));
+        pdi_session_send(session, PDI_APPLICATION);
+        pdi_node_stats(session->node, &stats);
+        if (session->lanes != NULL)
+            pdi_lanes_stats(session->lanes, &stats);
+        uint32_t heard = pdi_bell_listen(session->bell);
+        pdi_session_leave(session);
+        pdi_time left = pdi_time_until(pdi_session_now(session), until);
+        if (stats.owed == stats.acknowledged + stats.forgiven || left == 0) {
+            pdi_bell_unlisten(session->bell);
+            return;
+        }
+        pdi_session_thirst(session, 1);
+        (void)pdi_bell_wait(session->bell, heard, left);
+        pdi_session_thirst(session, -1);
+    }
+}
+
+void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns)
+{
+    if (pdi_atomic32_load_relaxed(session->here) == 0)
+        return; /* in a child the threads and the peers are its parent's */
+    drain(session, pdi_time_add(pdi_session_now(session), timeout_ns));
+    if (!pdi_session_enter(session))
+        return;
+    if (session->lanes != NULL)
+        pdi_lanes_close(session->lanes, pdi_session_now(session));
+    pdi_node_close(session->node, pdi_session_now(session));
+    session->closed = 1;
+    pdi_session_send(session, PDI_APPLICATION);
+    pdi_lock_give(&session->lock);
+    stop(session);
+}
+
+static void let_go(pyddsi_session *session, uint32_t count)
+{
+    if (pdi_atomic32_add(&session->holders, (uint32_t)-count) == count)
+        destroy(session);
+}
+
+void pyddsi_session_free(pyddsi_session *session)
+{
+    if (session == NULL)
+        return;
+    pyddsi_session_close(session, 0);
+    let_go(session, 1);
+}
+
+void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samples, size_t count)
+{
+    if (pdi_atomic32_load_relaxed(session->here) != 0) {
+        pdi_lock_take(&session->lock);
+        for (size_t i = 0; i < count; i++)
+            pdi_node_release(session->node, &samples[i]);
+        if (session->closed)
+            pdi_lock_give(&session->lock);
+        else
+            pdi_session_leave(session);
+    }
+    let_go(session, (uint32_t)count);
+}
+
+/* ---- looks and waits ---- */
+
+void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *options,
+                         pyddsi_endpoint *local)
+{
+    *options = session->options;
+    *local = session->local;
+}
+
+void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts)
+{
+    *counts = (pyddsi_session_counts){
+        .wakeups_receive = pdi_atomic64_load_relaxed(&session->wakeups[PDI_RECEIVE]),
+        .wakeups_housekeeping = pdi_atomic64_load_relaxed(&session->wakeups[PDI_HOUSEKEEPING]),
+        .sent_receive = pdi_atomic64_load_relaxed(&session->sent[PDI_RECEIVE]),
+        .sent_housekeeping = pdi_atomic64_load_relaxed(&session->sent[PDI_HOUSEKEEPING]),
+        .sent_application = pdi_atomic64_load_relaxed(&session->sent[PDI_APPLICATION]),
+        .send_full = pdi_atomic64_load_relaxed(&session->send_full),
+        .send_failed = pdi_atomic64_load_relaxed(&session->send_failed),
+        .bells = pdi_atomic64_load_relaxed(&session->bells_rung),
+    };
+    if (session->lanes != NULL && pdi_session_enter(session)) {
+        pdi_lanes_count(session->lanes, counts);
+        pdi_session_leave(session);
+    }
+}
+
+uint64_t pyddsi_session_now(const pyddsi_session *session)
+{
+    return pdi_session_now(session);
+}
+
+uint64_t pyddsi_session_wall(const pyddsi_session *session)
+{
+    return session->wall;
+}
+
+uint32_t pyddsi_session_listen(pyddsi_session *session)
+{
+    return pdi_bell_listen(session->bell);
+}
+
+void pyddsi_session_unlisten(pyddsi_session *session)
+{
+    pdi_bell_unlisten(session->bell);
+}
+
+int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeout_ns)
+{
+    if (pdi_atomic32_load_relaxed(session->here) == 0 ||
+        pdi_atomic32_load_acquire(&session->stopping) != 0) {
+        pdi_bell_unlisten(session->bell);
+        return PYDDSI_CLOSED;
+    }
+    int status = pdi_bell_wait(session->bell, heard, timeout_ns);
+    return pdi_atomic32_load_acquire(&session->stopping) != 0 ? PYDDSI_CLOSED : status;
+}
+
+int pyddsi_session_fd(pyddsi_session *session)
+{
+    char text[PYDDSI_TEXT_MAX];
+    if (!pdi_session_enter(session))
+        return PYDDSI_CLOSED;
+    if (session->relay_fd < 0) {
+        session->relay_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (session->relay_fd >= 0 &&
+            pdi_thread_start(&session->relay, "pyddsi-relay", pdi_session_relay, session, text,
+                             sizeof text) != PYDDSI_OK) {
+            (void)close(session->relay_fd);
+            session->relay_fd = -1;
+        }
+    }
+    int fd = session->relay_fd >= 0 ? session->relay_fd : PYDDSI_SYSTEM;
+    pdi_session_leave(session);
+    return fd;
+}

@@ -1,0 +1,172 @@
+/* session_thread.c - what the threads of a session do, and how packets leave. */
+#include <string.h>
+#include <unistd.h>
+
+#include "api/session.h"
+
+#define BURST_MAX 32U /* packets that come in before answers go out */
+#define PUMP_MAX  1024U
+#define PATIENCE  PDI_TIME_MS /* how soon a lane that waits is looked at again */
+
+bool pdi_session_enter(pyddsi_session *session)
+{
+    if (pdi_atomic32_load_relaxed(session->here) == 0) {
+        return false; /* nobody would ever give the lock back in a child that was forked while it was held */
+    }
+    pdi_lock_take(&session->lock);
+    if (session->closed) {
+        pdi_lock_give(&session->lock);
+        return false;
+    }
+    return true;
+}
+
+static void ring(pyddsi_session *session, struct pdi_bell *bell)
+{
+    if (pdi_bell_ring(bell)) {
+        (void)pdi_atomic64_add(&session->bells_rung, 1);
+    }
+}
+
+void pdi_session_leave(pyddsi_session *session)
+{
+    bool looked = false;
+    if (session->lanes != NULL) {
+        if (pdi_lanes_due(session->lanes) && !session->closed)
+            looked = pdi_lanes_look(session->lanes, pdi_session_now(session));
+        pdi_lanes_tell(session->lanes);
+    }
+    bool moving = session->lanes != NULL && session->lanes->moving && session->planned != 0;
+    bool early = moving || pdi_node_due(session->node) < session->planned;
+    uint64_t news = pdi_node_news(session->node);
+    bool moved = looked || news != session->news;
+    session->news = news;
+    if (early) {
+        session->planned = 0; /* it is being told: nobody else need do it */
+    }
+    pdi_lock_give(&session->lock);
+    if (early) {
+        ring(session, session->chores);
+    }
+    if (moved) {
+        ring(session, session->bell);
+    }
+}
+
+void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
+{
+    uint8_t packet[PYDDSI_PACKET_MAX];
+    pyddsi_endpoint to;
+    size_t size;
+    while (pdi_node_output(session->node, packet, sizeof packet, &size, &to,
+                           pdi_session_now(session)) == PYDDSI_OK) { /* ends with what the windows hold */
+        pdi_lock_give(&session->lock);
+        int status = pdi_port_send(session->port, &to, packet, size);
+        (void)pdi_atomic64_add(&session->sent[thread], 1);
+        if (status != PYDDSI_OK) {
+            (void)pdi_atomic64_add(status == PYDDSI_AGAIN ? &session->send_full : &session->send_failed,
+                                   1);
+        }
+        pdi_lock_take(&session->lock);
+    }
+}
+
+/* ---- receive ---- */
+
+/* Takes in what has come, up to a burst. Answers how many packets that were. */
+static unsigned take_in(pyddsi_session *session)
+{
+    unsigned count = 0;
+    while (count < BURST_MAX) {
+        size_t room;
+        size_t size;
+        pyddsi_endpoint from;
+        pdi_lock_take(&session->lock);
+        uint8_t *slot = pdi_node_slot(session->node, &room);
+        pdi_lock_give(&session->lock);
+        /* The slot is ours alone until input: only this thread asks for one. */
+        if (pdi_port_receive(session->port, slot, room, &size, &from) != PYDDSI_OK) {
+            break;
+        }
+        pdi_lock_take(&session->lock);
+        if (!session->closed) {
+            pdi_node_input(session->node, &from, size, pdi_session_now(session));
+        }
+        pdi_session_leave(session);
+        count++;
+    }
+    return count;
+}
+
+void pdi_session_receive(void *context)
+{
+    pyddsi_session *session = context;
+    while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
+        if (take_in(session) == 0) {
+            (void)pdi_port_wait(session->port, PDI_TIME_NEVER);
+            (void)pdi_atomic64_add(&session->wakeups[PDI_RECEIVE], 1);
+            continue;
+        }
+        pdi_lock_take(&session->lock);
+        pdi_session_send(session, PDI_RECEIVE);
+        pdi_session_leave(session);
+    }
+}
+
+/* ---- housekeeping ---- */
+
+/* What others have put into our page, or want of us. */
+static void attend(pyddsi_session *session, pdi_time now)
+{
+    struct pdi_lanes *lanes = session->lanes;
+    if (lanes == NULL || session->closed)
+        return;
+    if (pdi_atomic32_and(&lanes->page->attention, 0) != 0) {
+        lanes->look = 1;
+        pdi_lanes_pump(lanes, PUMP_MAX, now);
+    }
+    if (pdi_lanes_due(lanes) && pdi_lanes_look(lanes, now))
+        session->news--; /* so that leave rings the bell */
+}
+
+void pdi_session_housekeep(void *context)
+{
+    pyddsi_session *session = context;
+    while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
+        pdi_lock_take(&session->lock);
+        pdi_time now = pdi_session_now(session);
+        if (pdi_node_due(session->node) <= now) {
+            pdi_node_tick(session->node, now);
+        }
+        attend(session, now);
+        pdi_session_send(session, PDI_HOUSEKEEPING);
+        pdi_time due = pdi_node_due(session->node);
+        if (session->lanes != NULL && session->lanes->moving)
+            due = due < now + PATIENCE ? due : now + PATIENCE;
+        session->planned = due;
+        uint32_t heard = pdi_bell_listen(session->chores);
+        pdi_session_leave(session);
+        now = pdi_session_now(session);
+        if (due <= now || pdi_atomic32_load_acquire(&session->stopping) != 0) {
+            pdi_bell_unlisten(session->chores);
+            continue;
+        }
+        (void)pdi_bell_wait(session->chores, heard, pdi_time_until(now, due));
+        (void)pdi_atomic64_add(&session->wakeups[PDI_HOUSEKEEPING], 1);
+    }
+}
+
+/* ---- for event loops: the bell as a descriptor ---- */
+
+void pdi_session_relay(void *context)
+{
+    pyddsi_session *session = context;
+    const uint64_t one = 1;
+    while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
+        uint32_t heard = pdi_bell_listen(session->bell);
+        /* what happened between two waits has been told: the bell counts while we listen, and a loop tries before it sleeps */
+        (void)write(session->relay_fd, &one, sizeof one);
+        (void)pdi_bell_wait(session->bell, heard, PDI_TIME_NEVER);
+    }
+    (void)write(session->relay_fd, &one, sizeof one);
+}

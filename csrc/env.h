@@ -1,0 +1,20 @@
+/* env.h - the back door: what a node asks of whoever runs it, beyond bytes and the time.
+ *
+ * Samples may reach a node past its sockets (pdi_node_bring): their bytes lie in memory that the node knows nothing of. It
+ * tells here how long it needs them: one hold for each ring that a sample lies in, and one release for each hold. Both are
+ * called in the middle of the node's work, so they must not call it.
+ */
+#ifndef PDI_ENV_H
+#define PDI_ENV_H
+
+#include <stdint.h>
+
+#define PDI_ENV_HELD UINT32_C(0x40000000) /* in pyddsi_received.held: not the node's own memory; below it 30 bits of the runner's */
+
+struct pdi_env {
+    void *context;
+    void (*hold)(void *context, uint32_t held);
+    void (*release)(void *context, uint32_t held);
+};
+
+#endif

@@ -1,0 +1,179 @@
+/* port.c - waiting, receiving, sending. */
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
+#include "host/port_state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* After so many packets all sockets are looked at again: a flood on one cannot hide the others. */
+#define TURN 32
+/* So many packets are left out, or failures of the system passed over, in one call. */
+#define SKIPS_MAX 64
+/* So often is a call repeated that a signal interrupted or that told of an older packet's error. */
+#define TRIES_MAX 4
+
+/* The errno of a packet that was sent long ago, as ICMP brought it back, or of a shortage that
+ * passes: the socket is well. */
+static bool passing(int code)
+{
+    switch (code) {
+    case EINTR:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENONET:
+    case ENOPROTOOPT:
+    case EPROTO:
+    case EOPNOTSUPP:
+    case EMSGSIZE:
+    case EACCES:
+    case EPERM:
+    case ENOMEM:
+    case ENOBUFS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* epoll_wait, to the nanosecond where the system can: since Linux 5.11, and where no filter of
+ * system calls forbids what it does not know. */
+static int poll_for(struct pdi_port *port, struct epoll_event *events, uint64_t timeout_ns)
+{
+#ifdef SYS_epoll_pwait2
+    if (!port->coarse && timeout_ns != 0 && timeout_ns != UINT64_MAX) {
+        const int64_t timeout[2] = {(int64_t)(timeout_ns / 1000000000),
+                                    (int64_t)(timeout_ns % 1000000000)};
+        long count = syscall(SYS_epoll_pwait2, port->epoll, events, PDI_PORT_SOCKETS_MAX + 1,
+                             timeout, NULL, (size_t)0);
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
+            return (int)count;
+        }
+        port->coarse = true;
+    }
+#endif
+    uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
+    int timeout = timeout_ns == UINT64_MAX ? -1 : ms > INT_MAX ? INT_MAX : (int)ms;
+    return epoll_wait(port->epoll, events, PDI_PORT_SOCKETS_MAX + 1, timeout);
+}
+
+/* Notes which sockets have something; answers whether the bell was rung. */
+static bool note(struct pdi_port *port, const struct epoll_event *events, int count)
+{
+    bool rung = false;
+    for (int i = 0; i < count; i++) {
+        uint32_t number = events[i].data.u32;
+        if (number == PDI_PORT_BELL) {
+            rung = true;
+        } else {
+            port->ready |= UINT32_C(1) << number;
+        }
+    }
+    port->turn = TURN;
+    return rung;
+}
+
+int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
+{
+    struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
+    port->ready = 0; /* whatever is still there is told again */
+    int count = poll_for(port, events, timeout_ns);
+    if (count < 0) {
+        return errno == EINTR ? PYDDSI_OK : -errno;
+    }
+    bool rung = note(port, events, count);
+    if (rung) {
+        uint64_t rings;
+        (void)!read(port->bell, &rings, sizeof rings);
+    }
+    return rung || port->ready != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
+void pdi_port_wake(struct pdi_port *port)
+{
+    /* It can only fail if it was rung 2^64 - 2 times, and then it rings anyway. */
+    const uint64_t one = 1;
+    (void)!write(port->bell, &one, sizeof one);
+}
+
+/* Looks at all sockets without waiting. */
+static void look(struct pdi_port *port)
+{
+    struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
+    (void)note(port, events, epoll_wait(port->epoll, events, PDI_PORT_SOCKETS_MAX + 1, 0));
+}
+
+/* The socket whose turn it is, of those that are ready. */
+static uint32_t choose(const struct pdi_port *port)
+{
+    uint32_t later = port->ready & (UINT32_MAX << port->next);
+    return (uint32_t)__builtin_ctz(later != 0 ? later : port->ready);
+}
+
+/* Whether a packet that a group brought was sent by ourselves. */
+static bool sent_by_us(const struct pdi_port_socket *socket, const pyddsi_endpoint *from)
+{
+    return socket->own.port == from->port && pdi_port_address_same(&socket->own, from);
+}
+
+int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                     pyddsi_endpoint *from)
+{
+    if (port->ready == 0 || port->turn == 0) {
+        look(port);
+    }
+    for (int skips = 0; skips < SKIPS_MAX && port->ready != 0; skips++) {
+        union pdi_port_address address;
+        socklen_t length = sizeof address;
+        address.any.sa_family = AF_UNSPEC;
+        uint32_t number = choose(port);
+        const struct pdi_port_socket *one = &port->sockets[number];
+        ssize_t got =
+            recvfrom(one->fd, data, room, MSG_DONTWAIT | MSG_TRUNC, &address.any, &length);
+        if (got >= 0) {
+            pdi_port_address_get(&address, from);
+            port->next = number + 1;
+            port->turn -= port->turn > 0;
+            if (!sent_by_us(one, from)) {
+                *size = (size_t)got;
+                return PYDDSI_OK;
+            }
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            port->ready &= ~(UINT32_C(1) << number);
+        } else if (!passing(errno)) {
+            return PYDDSI_END;
+        }
+    }
+    return PYDDSI_AGAIN;
+}
+
+int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_t *data,
+                  size_t size)
+{
+    if (to->kind != port->family) {
+        return -EAFNOSUPPORT;
+    }
+    union pdi_port_address address;
+    socklen_t length = pdi_port_address_put(&address, to, port->scope);
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        ssize_t sent = sendto(port->sockets[0].fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL,
+                              &address.any, length);
+        if (sent >= 0) {
+            return PYDDSI_OK;
+        }
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
+            return PYDDSI_AGAIN;
+        }
+        if (errno != EINTR && errno != ECONNREFUSED) {
+            return -errno;
+        }
+    }
+    return PYDDSI_AGAIN;
+}

@@ -1,0 +1,145 @@
+/* port.h - the sockets of one session.
+ *
+ * A port is one UDP socket from which everything is sent and to which answers come, and one more
+ * for each multicast group that is heard. None of them ever blocks; one epoll descriptor tells when
+ * there is something, and an eventfd in it, the bell, lets any thread end the wait.
+ *
+ *                         unicast socket  any address, or the interface's : port ──► all we send
+ *     epoll ──────────────┤                                                     ◄── answers
+ *       │                 group socket    239.255.0.1 : 7447                    ◄── what groups hear
+ *       │                 group socket    ...
+ *       └── the bell ◄── pdi_port_wake
+ *
+ * Groups. A group's socket is bound to the group's address and not to any: so it hears this group
+ * alone, whatever else comes to the same port. It shares its address (SO_REUSEADDR), and each such
+ * socket gets a copy of its own, so all sessions of a process and of a machine hear one group. The
+ * unicast socket shares nothing: a port that is in use is an error that is told at once, and not
+ * two sessions that take each other's packets away. Groups are joined before the unicast socket is
+ * bound, so that the port the system chooses is none of theirs.
+ *
+ * One interface. All groups are joined, and all multicast is sent, on one interface. It is the one
+ * that the options name, by its name or an address of it; else the one that the system routes the
+ * first group through; and where there is no such route, as in a container without a network, the
+ * loopback, if that is up. It is fixed when the port is opened, and its address with it, so that
+ * what we send to groups has one source for as long as the port lives; when a machine changes its
+ * address, its sessions have to be opened anew. Sessions of one machine hear each other if they use
+ * the same interface; one on lo and one on eth0 do not.
+ *
+ * What the unicast socket is bound to. A peer knows us by the source of our packets, so that should
+ * be one and the same for all we send.
+ *
+ *     interface named       bound to its address: every packet has that source, and nothing comes
+ *                           in any other way. Who names lo is out of reach of other machines.
+ *     none named            bound to any address: the system puts in the address that fits the
+ *                           destination. For groups that is the interface's, and so it is for peers
+ *                           that heard a group: those on this machine reach that address through lo
+ *                           and are answered from it. A peer that was named by hand, behind another
+ *                           interface, sees the address that it can answer to.
+ *
+ * Own packets. A group that we send to and hear brings us our own packets back. They are known by
+ * their source, address and port, and left out by pdi_port_receive. That costs a wake-up and a
+ * system call each, and room in the buffer, so the kernel can be told to do it (own_filter): half
+ * the time to send a multicast packet then. Its price is that the kernel counts what a filter takes
+ * as an error of reception (InErrors of `netstat -su`) and as dropped by the socket, so losses of
+ * groups cannot be told any more. Not IP_MULTICAST_LOOP: it would hide us from all of this machine.
+ *
+ * IPv6. Its sockets speak IPv6 alone, so no address is an IPv4 address in disguise. An endpoint has
+ * no zone: addresses of one link belong to the port's interface. For IPv6 groups Linux gives lo no
+ * route; whoever needs them there says, as root, `ip -6 route add local ff00::/8 dev lo`.
+ *
+ * Fairness. Sockets that are ready are read in turns, one packet each, and after 32 packets all
+ * are looked at again. So a packet costs one system call and a 32nd, and a flood on one socket
+ * hides none of the others.
+ *
+ * Threads. One thread waits and receives. Any thread may send and wake, at any time before the
+ * close. A child after fork may close the port, which leaves the parent's as it is, and nothing
+ * else.
+ *
+ * Errors. A negative answer is an errno with its sign changed, here and below; where there is room
+ * for a text, that says what failed and what to do about it. What the network tells us about
+ * packets that left long ago (ICMP) is nobody's error and passed over.
+ */
+#ifndef PDI_HOST_PORT_H
+#define PDI_HOST_PORT_H
+
+#include <stdbool.h>
+
+#include "pyddsi.h"
+
+#define PDI_PORT_GROUPS_MAX     9   /* scouting and eight conduits */
+#define PDI_PORT_INTERFACES_MAX 256 /* addresses of this machine that are looked at */
+
+/* A receive buffer that holds some milliseconds of a fast sender. Systems often give less: see
+ * pdi_port_buffers, and sysctl net.core.rmem_max. */
+#define PDI_PORT_RECEIVE_BYTES (UINT32_C(2) << 20)
+
+/* All are taken as they stand: the usual ttl and loopback are 1, and not 0. */
+struct pdi_port_options {
+    const char *interface; /* "" or null: none named; else a name (eth0), or an address of it */
+    uint8_t family;        /* 4 or 6 */
+    uint8_t ttl;           /* of multicast packets: 1 stays on the link, 0 on this machine */
+    uint8_t loopback;      /* whether this machine hears them as well */
+    uint8_t own_filter;    /* whether the kernel leaves out our own: see above */
+    uint16_t port;         /* of the unicast socket; 0: any */
+    uint32_t groups;       /* to be joined, all of the family; equal ones are joined once */
+    pyddsi_endpoint group[PDI_PORT_GROUPS_MAX];
+    uint32_t receive_bytes, send_bytes; /* of the kernel's buffers; 0: as the system likes */
+};
+
+struct pdi_port;
+
+/* Opens everything, or nothing, and then *port is null. *local is the unicast address that others
+ * are to use.
+ * PYDDSI_OK; negative, and a text, cut to `room` bytes and ended by a zero. */
+int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options,
+                  pyddsi_endpoint *local, char *text, size_t room);
+
+/* Closes everything; null is closed already. */
+void pdi_port_close(struct pdi_port *port);
+
+/* Waits until there may be a packet, or pdi_port_wake was called, before or while we wait, or
+ * `timeout_ns` are over (UINT64_MAX: never).
+ * PYDDSI_OK: look what there is, which can be nothing (a signal, our own packets); PYDDSI_AGAIN:
+ * the time is over; negative: never while the port is open. */
+int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns);
+
+/* Ends the wait, or the next one if nobody waits. From any thread. */
+void pdi_port_wake(struct pdi_port *port);
+
+/* Takes one packet. If *size is larger than room, it was cut.
+ * PYDDSI_OK; PYDDSI_AGAIN if there is none, or many of our own were passed over, and then the next
+ * wait does not wait; *data may have changed then. PYDDSI_END if the socket is gone. */
+int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                     pyddsi_endpoint *from);
+
+/* Sends one packet. From any thread.
+ * PYDDSI_OK; PYDDSI_AGAIN: the kernel's buffer is full, and the packet lost as on a wire; negative:
+ * it cannot be sent there (-EMSGSIZE: too large, -EPERM: a firewall, -ENETUNREACH, -EAFNOSUPPORT:
+ * of the other family), and is the caller's to count. */
+int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_t *data,
+                  size_t size);
+
+/* What the system granted, and what it lost. */
+struct pdi_port_buffers {
+    uint32_t receive_bytes; /* of each socket */
+    uint32_t send_bytes;
+    uint64_t dropped; /* packets that found a full buffer; with own_filter, unicast ones alone */
+};
+
+/* Reads them. From any thread. */
+void pdi_port_buffers(const struct pdi_port *port, struct pdi_port_buffers *buffers);
+
+/* One address of this machine. */
+struct pdi_port_interface {
+    char name[16];
+    pyddsi_endpoint address; /* its port is 0; nowhere, for an interface that has no address */
+    uint32_t index;
+    bool up, multicast, loopback;
+};
+
+/* Lists the addresses of this machine, and the interfaces that have none, as many as there is room
+ * for. Needs no port.
+ * PYDDSI_OK; negative, and the list may be cut. */
+int pdi_port_interfaces(struct pdi_port_interface *list, uint32_t room, uint32_t *count);
+
+#endif

@@ -1,0 +1,150 @@
+/* port_state.h - what the files of the port share: its fields, addresses of the system, texts.
+ *
+ *     port.c          waiting, receiving, sending: what runs for every packet
+ *     port_open.c     opening and closing the whole
+ *     port_socket.c   makes one socket: the unicast one, or that of a group
+ *     port_path.c     which interface of this machine it all goes through
+ *     port_text.c     says what failed and what to do about it
+ */
+#ifndef PDI_HOST_PORT_STATE_H
+#define PDI_HOST_PORT_STATE_H
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "host/port.h"
+
+#define PDI_PORT_SOCKETS_MAX (1 + PDI_PORT_GROUPS_MAX)
+/* What the bell is called among the sockets in an answer of epoll. */
+#define PDI_PORT_BELL 31U
+/* Room for the text of an address, as inet_ntop writes it, with a zero. */
+#define PDI_PORT_ADDRESS_ROOM 46
+
+enum pdi_port_family { PDI_PORT_IPV4 = 4, PDI_PORT_IPV6 = 6 };
+
+union pdi_port_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* Where the text about a failure goes. */
+struct pdi_port_text {
+    char *text;
+    size_t room;
+};
+
+/* The way that multicast packets take out of this machine. */
+struct pdi_port_path {
+    pyddsi_endpoint address; /* of the interface; its port is 0 */
+    uint32_t index;          /* of the interface; 0: there is none, and no groups either */
+    bool chosen;             /* the options named it: nothing goes another way */
+};
+
+struct pdi_port_socket {
+    int fd;
+    pyddsi_endpoint own; /* a group's: where our own packets to it come from; else nowhere */
+};
+
+struct pdi_port {
+    /* set by open, then only read, by any thread */
+    int epoll;
+    int bell; /* an eventfd */
+    uint8_t family;
+    bool own_filter; /* groups' sockets count our own packets as dropped */
+    uint32_t scope;  /* the interface that link-local addresses belong to */
+    uint32_t count;
+    struct pdi_port_socket sockets[PDI_PORT_SOCKETS_MAX]; /* the first is the unicast one */
+    /* of the thread that waits and receives */
+    uint32_t ready; /* a bit for each socket that may have a packet */
+    uint32_t next;  /* whose turn it is */
+    uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
+    bool coarse;    /* the system can only wait for whole milliseconds */
+};
+
+/* The system's form of an endpoint; answers its size. An IPv6 address of the link takes `scope`. */
+static inline socklen_t pdi_port_address_put(union pdi_port_address *address,
+                                             const pyddsi_endpoint *endpoint, uint32_t scope)
+{
+    memset(address, 0, sizeof(*address));
+    if (endpoint->kind == PDI_PORT_IPV4) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(endpoint->port);
+        memcpy(&address->v4.sin_addr, endpoint->ip, 4);
+        return sizeof(address->v4);
+    }
+    address->v6.sin6_family = AF_INET6;
+    address->v6.sin6_port = htons(endpoint->port);
+    memcpy(&address->v6.sin6_addr, endpoint->ip, 16);
+    bool link = endpoint->ip[0] == 0xfe && (endpoint->ip[1] & 0xc0) == 0x80;
+    bool group = endpoint->ip[0] == 0xff && (endpoint->ip[1] & 0x0f) <= 2;
+    address->v6.sin6_scope_id = link || group ? scope : 0;
+    return sizeof(address->v6);
+}
+
+/* The endpoint that an address of the system is. */
+static inline void pdi_port_address_get(const union pdi_port_address *address,
+                                        pyddsi_endpoint *endpoint)
+{
+    memset(endpoint, 0, sizeof(*endpoint));
+    if (address->any.sa_family == AF_INET) {
+        endpoint->kind = PDI_PORT_IPV4;
+        endpoint->port = ntohs(address->v4.sin_port);
+        memcpy(endpoint->ip, &address->v4.sin_addr, 4);
+    } else if (address->any.sa_family == AF_INET6) {
+        endpoint->kind = PDI_PORT_IPV6;
+        endpoint->port = ntohs(address->v6.sin6_port);
+        memcpy(endpoint->ip, &address->v6.sin6_addr, 16);
+    }
+}
+
+/* Whether two endpoints have the same address, whatever their ports. */
+static inline bool pdi_port_address_same(const pyddsi_endpoint *a, const pyddsi_endpoint *b)
+{
+    return a->kind == b->kind && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+/* Whether an endpoint's address is that of a group. */
+static inline bool pdi_port_address_group(const pyddsi_endpoint *endpoint)
+{
+    return endpoint->kind == PDI_PORT_IPV4 ? (endpoint->ip[0] & 0xf0) == 0xe0
+                                           : endpoint->ip[0] == 0xff;
+}
+
+/* Writes the address of an endpoint, without its port; answers `out`. */
+const char *pdi_port_address_print(const pyddsi_endpoint *endpoint,
+                                   char out[PDI_PORT_ADDRESS_ROOM]);
+
+/* Finds the path for the options, and tries it with each of their groups: own[i] is where packets
+ * to group i are going to come from, without the port. OK, or negative and a text. */
+int pdi_port_path_find(struct pdi_port_path *path, const struct pdi_port_options *options,
+                       pyddsi_endpoint *own, const struct pdi_port_text *text);
+
+/* The socket that everything is sent from, bound; *local gets its port. A descriptor, or negative
+ * and a text. */
+int pdi_port_socket_open(const struct pdi_port_options *options, const struct pdi_port_path *path,
+                         uint16_t *local, const struct pdi_port_text *text);
+
+/* The socket that hears a group, and nothing else. A descriptor, or negative and a text. */
+int pdi_port_socket_join(const struct pdi_port_options *options, const struct pdi_port_path *path,
+                         const pyddsi_endpoint *group, const struct pdi_port_text *text);
+
+/* Makes the system leave out what a group brings from `own`: never queued, nobody woken. It may
+ * refuse; then pdi_port_receive does the same alone. */
+void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own);
+
+/* Makes a socket send groups' packets along the path. Answers as setsockopt. */
+int pdi_port_socket_steer(int fd, const struct pdi_port_path *path);
+
+/* Makes a UDP socket of the family. A descriptor, or negative and a text. */
+int pdi_port_socket_make(uint8_t family, const struct pdi_port_text *text);
+
+/* Writes a text as printf does; answers -code, so that one line can say it and give up. */
+int pdi_port_text_fail(const struct pdi_port_text *text, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for what the system refused with the errno `code`: says what was being done, why it
+ * failed, and, where that is known, what to do. */
+int pdi_port_text_refused(const struct pdi_port_text *text, int code, const char *what);
+
+#endif

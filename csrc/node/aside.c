@@ -1,0 +1,96 @@
+/* aside.c - samples that come and go past the sockets.
+ *
+ * Peers on one machine can hand samples over in shared memory, which is its runner's business and not the node's. What the
+ * node has to do with it:
+ *
+ *     audience   who is to get this publisher's samples, if they may go another way at all
+ *     settle     everything that a peer was sent has been acknowledged; until then nothing may overtake it
+ *     carry      from now on these peers are served the other way, and the plan leaves them out
+ *     wants      whether anybody here would get the samples of such a resource
+ *     bring      a sample that came the other way: to its readers, as if it had come in a packet
+ *
+ * What is carried goes by no multicast: on a group its members would hear it a second time. So while some are carried, each
+ * of the others gets a copy of its own.
+ */
+#include "node/state.h"
+
+uint64_t pdi_node_audience_changes(const struct pdi_node *node)
+{
+    return (uint64_t)node->member_changes << 32 ^ node->audience_changes;
+}
+
+int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, pyddsi_aside *aside,
+                      pdi_time now)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    memset(bits, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
+    if (publisher == NULL || node->closing) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    (void)pdi_plan(node, publisher, now);
+    *aside = (pyddsi_aside){.resource = publisher->id,
+                            .space = publisher->space,
+                            .reliable = publisher->reliable,
+                            .others = publisher->multicast != 0 || publisher->singles != 0 ||
+                                      publisher->learning || publisher->keeps};
+    if (publisher->durability != PYDDSI_VOLATILE || publisher->keeps || publisher->streaming) {
+        return PYDDSI_END; /* there are samples to be kept, or one is halfway */
+    }
+    memcpy(bits, publisher->pushed, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
+    return PYDDSI_OK;
+}
+
+int pdi_node_settle(struct pdi_node *node, uint32_t peer)
+{
+    bool settled = true;
+    for (uint32_t row = 0; row <= node->config.multicasts; row++) {
+        struct pdi_conduit *conduit =
+            row < node->config.multicasts ? &node->out[row] : pdi_node_unicast(node, peer);
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (!conduit->open || !member->joined || member->acked == conduit->window.next) {
+            continue;
+        }
+        settled = false;
+        conduit->flush = 1;
+        conduit->synch =
+            conduit->synch == 0 && conduit->sent == conduit->window.next ? 2 : conduit->synch;
+        pdi_bitset_set(node->work, conduit->number);
+    }
+    return settled ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
+void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    if (publisher == NULL || peer >= node->peers_used) {
+        return;
+    }
+    if (on) {
+        pdi_bitset_set(publisher->carried, peer);
+    } else {
+        pdi_bitset_clear(publisher->carried, peer);
+    }
+    publisher->planned = 0;
+    (void)pdi_plan(node, publisher, now);
+}
+
+/* The session with this peer has ended; the next one begins in the usual way. */
+void pdi_aside_forget(struct pdi_node *node, uint32_t peer)
+{
+    for (uint32_t i = 0; i < node->publishers_used; i++) {
+        if (node->publishers[i].used) {
+            pdi_bitset_clear(node->publishers[i].carried, peer);
+        }
+    }
+}
+
+void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason,
+                   uint8_t space, uint64_t resource, uint64_t count, pdi_time now)
+{
+    pdi_drop(node, place, reason, space, resource, count, now);
+}
+
+void pdi_node_env(struct pdi_node *node, const struct pdi_env *env)
+{
+    node->env = *env;
+}
