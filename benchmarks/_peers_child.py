@@ -256,7 +256,10 @@ def main() -> None:
     if role == "import":
         begin = time.perf_counter()
         kind.load()
-        say("done", ms=(time.perf_counter() - begin) * 1e3)
+        loaded = time.perf_counter()
+        kind.complete()
+        ready = time.perf_counter()
+        say("done", ms=(loaded - begin) * 1e3, complete=(ready - begin) * 1e3)
         return
     kind.load()
     first = role in {"send", "ping"}

@@ -37,6 +37,7 @@ QUEUE_MAX = 1024
 QUEUE_MIN = 16
 WAIT_S = 0.5  # a receiver looks up as often as this
 CONNECT_S = 0.001
+WINDOW_BYTES = 256 * 1024  # of pyddsi, if nothing is said
 
 
 class Sender:
@@ -92,6 +93,10 @@ class Contender:
     def load(cls) -> None:
         """Import what is needed."""
 
+    @classmethod
+    def complete(cls) -> None:
+        """Load what the import has put off until it is used."""
+
     def open(self) -> None:
         """Open the session."""
 
@@ -119,18 +124,25 @@ class Pyddsi(Contender):
     batches = True
     loans = True
     quick = True
-    settings: ClassVar[dict[str, Any]] = {}
+
+    def settings(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        return {}
 
     @classmethod
     def load(cls) -> None:
-        """Import it, with what a session needs."""
+        """Import it."""
         cls.library = __import__("pyddsi")
+
+    @classmethod
+    def complete(cls) -> None:
+        """Name what loads the part with sessions."""
         if not hasattr(cls.library, "open"):
             raise ImportError("this pyddsi has no sessions")
 
     def open(self) -> None:
         """One session."""
-        self.session = self.library.open(**self.settings)
+        self.session = self.library.open(**self.settings())
 
     def sender(self, channel: str) -> Sender:
         """A reliable publisher."""
@@ -152,8 +164,8 @@ class Pyddsi(Contender):
 
     def taker(self) -> Callable[[int], list[Any]]:
         """A call that waits and takes all that are there."""
-        take = self.subscriber.recv_many
-        return lambda limit: take(limit, timeout=WAIT_S)
+        take: Callable[[int], list[Any]] = self.subscriber.recv_many
+        return take
 
     def close(self) -> None:
         """Close the session."""
@@ -169,12 +181,15 @@ class PyddsiSpin(Pyddsi):
 
     def taker(self) -> Callable[[int], list[Any]]:
         """A call that asks until something is there."""
-        take = self.subscriber.recv_many
+        poll = self.subscriber.poll
 
         def receive(limit: int) -> list[Any]:
-            while not (batch := take(limit, timeout=0)):
+            while (one := poll()) is None:
                 pass
-            return list(batch) if not isinstance(batch, list) else batch
+            batch = [one]
+            while len(batch) < limit and (more := poll()) is not None:
+                batch.append(more)
+            return batch
 
         return receive
 
@@ -184,7 +199,10 @@ class PyddsiUdp(Pyddsi):
 
     name = "pyddsi-udp"
     quick = False
-    settings: ClassVar[dict[str, Any]] = {"shared_memory": False}
+
+    def settings(self) -> dict[str, Any]:
+        """No memory is shared, and the window has room for some of the largest samples."""
+        return {"shared_memory": False, "window_bytes": max(WINDOW_BYTES, 4 * self.size)}
 
 
 # ---- a bare socket ------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from typing import Self
 HERE = Path(__file__).resolve().parent
 LEAVE_S = 3.0  # to close a library
 OPEN_S = 20.0  # to find each other
+JOIN_S = 0.2  # that a publisher is there before a subscriber joins
 SLACK_S = 25.0  # beyond the time that a measurement takes
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -213,7 +214,7 @@ def pour(crew: Crew, sender: Process, takers: list[Process]) -> Values:
     wanted = sent["samples"] * len(takers)
     return {
         "rate": sum(count["rate"] for count in counts),
-        "lost": 100.0 * (wanted - got) / wanted,
+        "lost": 100.0 * (wanted - got) / max(wanted, 1),
         "gaps": sum(count["gaps"] for count in counts),
         "cpu": (spent["cpu"] + sum(count["cpu"] for count in counts)) / max(got, 1) * 1e6,
         "samples": got,
@@ -257,10 +258,13 @@ def idle_then_loaded(name: str, size: int, seconds: float, idle_s: float) -> Val
 
 
 def round_trip(name: str, size: int, seconds: float, cpus: list[int]) -> Values:
-    """Percentiles of there and back, in microseconds; both processes may use these processors."""
+    """
+    Percentiles of there and back, in microseconds, the processes pinned on the first and the last of these processors.
+    Left alone, the kernel would put both on one as often as not.
+    """
     with Crew(name, size, seconds=seconds) as crew:
-        pong = crew.start("pong", cpus)
-        ping = crew.start("ping", cpus)
+        pong = crew.start("pong", cpus[-1:])
+        ping = crew.start("ping", cpus[:1])
         pong.hear("open", OPEN_S)
         ping.hear("open", OPEN_S)
         pong.hear("first", OPEN_S)
@@ -275,19 +279,26 @@ def cold(name: str) -> Values:
     """Milliseconds from the start of two processes to the first sample."""
     with Crew(name, 64) as crew:
         taker = crew.start("take")
-        crew.start("send")
-        taker.hear("open", OPEN_S)
-        return {"ms": 1e3 * (taker.hear("first", OPEN_S)["at"] - taker.started)}
+        sender = crew.start("send")
+        sender.hear("open", OPEN_S)
+        return first_sample(crew, sender, taker)
 
 
 def join(name: str) -> Values:
     """The same for a subscriber whose publisher has been there for a while."""
     with Crew(name, 64) as crew:
-        crew.start("send").hear("open", OPEN_S)
-        time.sleep(0.2)
-        taker = crew.start("take")
-        taker.hear("open", OPEN_S)
-        return {"ms": 1e3 * (taker.hear("first", OPEN_S)["at"] - taker.started)}
+        sender = crew.start("send")
+        sender.hear("open", OPEN_S)
+        time.sleep(JOIN_S)
+        return first_sample(crew, sender, crew.start("take"))
+
+
+def first_sample(crew: Crew, sender: Process, taker: Process) -> Values:
+    """When it came; and then no samples, but the END by which the subscriber leaves."""
+    taker.hear("open", OPEN_S)
+    at = taker.hear("first", OPEN_S)["at"]
+    pour(crew, sender, [taker])
+    return {"ms": 1e3 * (at - taker.started)}
 
 
 def importing(name: str) -> Values:

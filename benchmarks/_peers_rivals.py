@@ -374,33 +374,32 @@ class Iceoryx2Event(Iceoryx2):
 
 
 class Cyclone(Contender):
-    """A topic of bytes (the type that its library does not take apart), reliable and keeping all."""
+    """
+    A topic of byte arrays, reliable and keeping all. An array is the one type whose bytes the library does not take
+    apart one by one; a length in front of it tells the markers, which are arrays of the same size.
+    """
 
     name = "cyclonedds"
     package = "cyclonedds"
     util: ClassVar[Any] = None
-    type: ClassVar[Any] = None
+    dataclass: ClassVar[Any] = None
 
     @classmethod
     def load(cls) -> None:
-        """Import it, and make the type of the samples."""
+        """Import the parts."""
         for part in ("core", "domain", "pub", "sub", "topic", "idl", "idl.types", "_clayer"):
             cls.library = __import__(f"cyclonedds.{part}")
         cls.util = __import__("cyclonedds.util").util
-        lib = cls.library
-        # The library reads the annotation itself, so it has to be a type and not its name.
-        fields = {"__annotations__": {"data": lib.idl.types.sequence[lib.idl.types.byte]}}
-        make = __import__("dataclasses").dataclass
-        cls.type = type(
-            "Blob",
-            (lib.idl.IdlStruct,),
-            fields | {"__module__": __name__},
-            typename="pyddsi_bench.Blob",
-        )
-        cls.type = make(cls.type)
+        cls.dataclass = staticmethod(__import__("dataclasses").dataclass)
 
     def open(self) -> None:
-        """One participant."""
+        """One participant, and the type of the samples."""
+        idl = self.library.idl
+        # The library reads the annotations itself, so they have to be types and not names of types.
+        fields = {"length": idl.types.uint32, "data": idl.types.array[idl.types.uint8, self.size]}
+        body = {"__annotations__": fields, "__module__": __name__}
+        blob = type("Blob", (idl.IdlStruct,), body, typename=f"pyddsi_bench.Blob{self.size}")
+        self.type = self.dataclass(blob)
         self.participant = self.library.domain.DomainParticipant(0)
         policy, duration = self.library.core.Policy, self.util.duration
         self.qos = self.library.core.Qos(
@@ -422,10 +421,13 @@ class Cyclone(Contender):
 
     def putter(self, writer: Any) -> Callable[[bytes], Any]:
         """Make a sample and write it."""
-        kind, write = self.type, writer.write
+        kind, write, size = self.type, writer.write, self.size
 
         def put(payload: bytes) -> None:
-            write(kind(payload))
+            if len(payload) == size:
+                write(kind(size, payload))
+            else:
+                write(kind(len(payload), payload[:size].ljust(size, b"\0")))
 
         return put
 
@@ -457,7 +459,7 @@ class Cyclone(Contender):
     def view(sample: Any) -> bytes | memoryview:
         """A sample's bytes."""
         data: bytes = sample.data
-        return data
+        return data if sample.length != MARK else data[:8] + bytes(8)
 
     def close(self) -> None:
         """Drop all, the participant last."""
@@ -474,13 +476,13 @@ class CycloneRaw(Cyclone):
 
     def putter(self, writer: Any) -> Callable[[bytes], Any]:
         """Write what is encoded already: each payload is encoded once."""
-        write, handle = self.library._clayer.ddspy_write, writer._ref  # noqa: SLF001
+        write, handle, size = self.library._clayer.ddspy_write, writer._ref, self.size  # noqa: SLF001
         ready: dict[bytes, bytes] = {}
 
         def put(payload: bytes) -> None:
             data = ready.get(payload)
             if data is None:
-                data = ready[payload] = encoded(payload)
+                data = ready[payload] = encoded(payload, size)
             if write(handle, data) < 0:
                 raise TimeoutError("cyclonedds has not taken a sample within a minute")
 
@@ -502,12 +504,14 @@ class CycloneRaw(Cyclone):
     def view(sample: Any) -> bytes | memoryview:
         """The bytes behind the four of the encoding and the four of the length."""
         data: bytes = sample[0]
-        return memoryview(data)[8 : 8 + int.from_bytes(data[4:8], "little")]
+        length = int.from_bytes(data[4:8], "little")
+        return memoryview(data)[8 : 8 + length] if length != MARK else data[8:16] + bytes(8)
 
 
-def encoded(payload: bytes) -> bytes:
-    """A sample as it is on the wire: little-endian XCDR1, a length, the bytes, and what fills up to four."""
-    data = b"\x00\x01\x00\x00" + len(payload).to_bytes(4, "little") + payload
+def encoded(payload: bytes, size: int) -> bytes:
+    """A sample as it is on the wire: little-endian XCDR1, the length, the array, and what fills up to four."""
+    data = b"\x00\x01\x00\x00" + len(payload).to_bytes(4, "little")
+    data += payload[:size].ljust(size, b"\0")
     return data.ljust((len(data) + 3) & ~3, b"\0")
 
 

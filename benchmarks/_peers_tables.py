@@ -112,7 +112,12 @@ def views(results: Results) -> list[View]:
         ),
         View("One way in batches, one call for 64 samples:", "batch", each("batch", "rate")),
         View("One way, memory loaned and not written to:", "loaned", each("loaned", "rate")),
-        View("Round trip in µs, two processors:", "round-trip", trips[:half], middle),
+        View(
+            "Round trip in µs, each process on a processor of its own:",
+            "round-trip",
+            trips[:half],
+            middle,
+        ),
         View(
             "Round trip in µs, both processes on one processor:", "round-trip", trips[half:], middle
         ),
@@ -124,7 +129,11 @@ def views(results: Results) -> list[View]:
         ),
         View("Memory in MiB (shm: the shared part of rss):", "memory", memory, middle),
         View("CPU of a process that waits, per cent:", "memory", idle, middle),
-        View("Import in ms:", "import", each("import", "ms")),
+        View(
+            "Import in ms, and with what is loaded when it is first used:",
+            "import",
+            [("import", "ms", "ms"), ("complete", "ms", "complete")],
+        ),
     ]
     return [view for view in every if results.get(view.table) and view.columns]
 

@@ -19,7 +19,7 @@ batch to the last, and what did not come is `lost`.
     fan-out      one publisher, four subscribers, 1 KiB: samples/s at all four together
     start        milliseconds from the start of a process to its first sample: both start; the publisher is there
     memory       MiB and CPU of processes that have met and wait, and MiB under load
-    import       milliseconds
+    import       milliseconds, and with what is loaded when it is first used
     limits       what the machine can do at all; see limits.py
 """
 

@@ -4,7 +4,8 @@
  * side by side into one bytearray, from which numpy makes an array without a further copy. A copy of 64 bytes takes 2 ns;
  * samples seldom lie side by side where they came in, so no array could be made of them where they are.
  *
- * What comes first decides about the size. A sample of another size ends the block, and begins the next.
+ * What comes first decides about the size. A sample of another size ends the block, and begins the next. If the first one
+ * is no whole number of the elements that are asked for, it stays where it is, and only its size is told.
  */
 #include "api/fast.h"
 #include "api/fast_reader.h"
@@ -14,7 +15,9 @@
 struct block {
     PyObject *memory; /* bytearray, at least `count` samples long */
     Py_ssize_t count, max, room;
-    Py_ssize_t size; /* of each; negative: none has come */
+    Py_ssize_t size;   /* of each; negative: none has come */
+    Py_ssize_t item;   /* what it must be a multiple of */
+    Py_ssize_t misfit; /* the first sample's size, if it is not; else negative */
 };
 
 /* Room for one more. 0, or -1 with an exception. */
@@ -31,6 +34,10 @@ static int add(struct block *block, const void *data, Py_ssize_t size)
 {
     if (block->size >= 0 && size != block->size)
         return 0;
+    if (block->size < 0 && size % block->item != 0) {
+        block->misfit = size;
+        return 0;
+    }
     if (block->size < 0) {
         block->size = size;
         block->room = block->max < PDI_BATCH_MAX ? block->max : PDI_BATCH_MAX;
@@ -105,15 +112,21 @@ static int add_all(struct pdi_reader *reader, struct block *block)
 PyObject *pdi_reader_array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     struct pdi_reader *reader = (struct pdi_reader *)self;
-    struct block block = {.max = 65536, .size = -1};
+    struct block block = {.max = 65536, .size = -1, .misfit = -1};
     uint64_t timeout_ns;
-    if (pdi_reader_many("recv_array", args, count, names, &block.max, &timeout_ns) < 0)
+    block.item = count > 0 ? PyLong_AsSsize_t(args[0]) : 0;
+    if (block.item < 1) {
+        if (PyErr_Occurred() == NULL)
+            PyErr_SetString(PyExc_ValueError, "an element has 1 byte or more");
+        return NULL;
+    }
+    if (pdi_reader_many("recv_array", args + 1, count - 1, names, &block.max, &timeout_ns) < 0)
         return NULL;
     block.memory = PyByteArray_FromStringAndSize(NULL, 0);
     if (block.memory == NULL)
         return NULL;
     int status = add_all(reader, &block);
-    while (block.count == 0 &&
+    while (block.count == 0 && block.misfit < 0 &&
            (status == PYDDSI_OK || status == PYDDSI_AGAIN)) { /* until one is there */
         status = pdi_reader_await(reader, timeout_ns);
         if (status != PYDDSI_OK)
@@ -121,7 +134,9 @@ PyObject *pdi_reader_array(PyObject *self, PyObject *const *args, Py_ssize_t cou
         status = add_all(reader, &block);
     }
     PyObject *result = NULL;
-    if (block.count == 0)
+    if (block.misfit >= 0 && status != PDI_RAISED)
+        result = Py_BuildValue("(Onn)", Py_None, (Py_ssize_t)0, block.misfit);
+    else if (block.count == 0)
         (void)pdi_failed(self, status, 0, timeout_ns);
     else if (status != PDI_RAISED &&
              PyByteArray_Resize(block.memory, block.count * block.size) == 0)

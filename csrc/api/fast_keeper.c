@@ -241,7 +241,8 @@ static PyObject *keeper_counts(PyObject *self, PyObject *ignored)
 
 static PyMethodDef keeper_methods[] = {
     {"counts", keeper_counts, METH_NOARGS,
-     "counts()\n--\n\nViews, bytes of large ones, samples copied for want of views, loans copied."},
+     "counts($self, /)\n--\n\nViews, bytes of large ones, samples copied for want of views, loans "
+     "copied."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -25,7 +25,8 @@ PyObject *pdi_reader_pop(struct pdi_reader *reader);
 /* The arguments (max, *, timeout=None); *max stays as it is if it is not given. 0, or -1 with an exception. */
 int pdi_reader_many(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *names,
                     Py_ssize_t *max, uint64_t *timeout_ns);
-/* _array(max, timeout): samples of one size, as one block of memory. */
+/* _array(item, max, timeout): samples of one size, which is a multiple of item, as one block of memory: (bytearray, count,
+ * size). (None, 0, size) if the next sample's size is no such multiple; it stays. */
 PyObject *pdi_reader_array(PyObject *self, PyObject *const *args, Py_ssize_t count,
                            PyObject *names);
 

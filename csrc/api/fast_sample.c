@@ -290,7 +290,8 @@ static PyGetSetDef sample_fields[] = {
 
 static PyMethodDef sample_methods[] = {
     {"release", sample_release, METH_NOARGS,
-     "release()\n--\n\nThe data is not needed any more; views made of it before keep the memory "
+     "release($self, /)\n--\n\nThe data is not needed any more; views made of it before keep the "
+     "memory "
      "further."},
     {"__enter__", sample_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))sample_exit, METH_FASTCALL, NULL},

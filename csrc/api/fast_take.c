@@ -352,7 +352,7 @@ static PyMethodDef reader_methods[] = {
     {"poll", reader_poll, METH_NOARGS,
      "poll($self, /)\n--\n\nThe next sample if one is there now, else None."},
     {"_array", FAST(pdi_reader_array), KEYWORDS,
-     "_array($self, /, max=65536, *, timeout=None)\n--\n\n"},
+     "_array($self, item, /, max=65536, *, timeout=None)\n--\n\n"},
     {"_take", reader_take, METH_O, "_take($self, max, /)\n--\n\n"},
     {"_attach", reader_attach, METH_VARARGS, "_attach($self, keeper, handle, ahead, /)\n--\n\n"},
     {"_detach", reader_detach, METH_NOARGS, "_detach($self, /)\n--\n\n"},

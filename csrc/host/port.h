@@ -19,7 +19,8 @@
  *
  * One interface. All groups are joined, and all multicast is sent, on one interface. It is the one
  * that the options name, by its name or an address of it; else the one that the system routes the
- * first group through; and where there is no such route, as in a container without a network, the
+ * first group through, or for an IPv6 group of one link, where no route can say it, the first that
+ * can send there; and where there is no such interface, as in a container without a network, the
  * loopback, if that is up. It is fixed when the port is opened, and its address with it, so that
  * what we send to groups has one source for as long as the port lives; when a machine changes its
  * address, its sessions have to be opened anew. Sessions of one machine hear each other if they use

@@ -202,14 +202,20 @@ static int probe(const struct pdi_port_path *path, const pyddsi_endpoint *group,
     return PYDDSI_OK;
 }
 
-/* The first interface that is up, of the family, and loopback or not; null if there is none. */
-static const struct pdi_port_interface *first_up(const struct all *all, uint8_t family,
-                                                 bool loopback)
+/* The first interface that is up and that packets to the group can be sent through, or the first
+ * loopback that is up, untried, so that what it lacks can be said. Null if there is none. */
+static const struct pdi_port_interface *first_fit(const struct all *all,
+                                                  const pyddsi_endpoint *group, bool loopback,
+                                                  const struct pdi_port_text *text)
 {
     for (uint32_t i = 0; i < all->count; i++) {
         const struct pdi_port_interface *row = &all->list[i];
-        if (row->up && row->address.kind == family && row->loopback == loopback &&
-            (loopback || row->multicast)) {
+        struct pdi_port_path path = {.address = row->address, .index = row->index};
+        pyddsi_endpoint own;
+        int refused = 0;
+        if (row->up && row->address.kind == group->kind && row->loopback == loopback &&
+            (loopback ||
+             (probe(&path, group, &own, &refused, text) == PYDDSI_OK && refused == 0))) {
             return row;
         }
     }
@@ -232,10 +238,10 @@ static int route(struct pdi_port_path *path, const struct all *all, const pyddsi
             found = pdi_port_address_same(&all->list[i].address, &own) ? &all->list[i] : NULL;
         }
     } else if (refused == EINVAL) { /* a group of one link, and nobody has said which */
-        found = first_up(all, group->kind, false);
+        found = first_fit(all, group, false, text);
     }
     if (found == NULL) {
-        found = first_up(all, group->kind, true);
+        found = first_fit(all, group, true, text);
     }
     if (found != NULL) {
         take(path, found);

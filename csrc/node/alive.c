@@ -71,7 +71,11 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
         if (who->probes != 0 && who->open_at <= now) {
-            who->probes--;
+            if (--who->probes == 0) { /* it does not say that it knows this session: it is over */
+                pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);
+                (void)pdi_session_reap(node, peer, now);
+                return;
+            }
             who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
             pdi_session_say(node, PDI_REPLY_OPEN, peer);
         }

@@ -3,7 +3,9 @@
  * The same id again. A node that restarts opens with a higher incarnation, or at least another session number: then the
  * old session is ended first, and the application hears of both. The same session from another address is a move.
  * A peer that lost the session while we did not (it heard nothing from us for a lease) answers our SCOUT with a HELLO;
- * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew.
+ * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew. Until the ACCEPT has come
+ * we are in doubt: what comes may be of another session than ours, with other numbers, and so nothing on its conduits is
+ * heard, and nothing acknowledged.
  */
 #include "node/state.h"
 
@@ -38,8 +40,8 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
         return;
     }
     if (who->session != 0) {
-        who->probes =
-            (uint8_t)(node->config.opens_max < UINT8_MAX ? node->config.opens_max : UINT8_MAX);
+        who->probes = (uint8_t)(1 + (node->config.opens_max < UINT8_MAX ? node->config.opens_max
+                                                                        : UINT8_MAX - 1));
         who->open_at = now; /* its ACCEPT will tell whether it is still the same session */
         pdi_session_timer(node, peer, now);
     } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms &&

@@ -241,7 +241,15 @@ static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uin
             continue;
         }
         const struct pdi_order *left = pdi_node_order(node, arrival->peer, barrier->left);
-        if (left->synched && left->expected <= barrier->last_reliable) {
+        if (!left->synched) {
+            return false; /* its first SYNCH will say what of it is for us */
+        }
+        if (!barrier->begun) {
+            barrier->begun = 1;
+            barrier->last_reliable =
+                pdi_seq_unwrap(&node->seq, left->expected, (uint64_t)barrier->last_reliable);
+        }
+        if (left->expected <= barrier->last_reliable) {
             return false;
         }
         barrier->used = 0;

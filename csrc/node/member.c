@@ -58,6 +58,18 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
     pdi_bitset_set(node->talk, peer);
 }
 
+/* What the window is past, and this member does not have, is gone: a line for what has none yet. */
+void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
+                           struct pdi_member *member, enum pyddsi_reason reason, pdi_time now)
+{
+    uint64_t base = pdi_conduit_base(conduit);
+    uint64_t from = member->written > member->acked ? member->written : member->acked;
+    if (from < base) {
+        pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - from, now);
+        member->written = base;
+    }
+}
+
 /* How many samples a message carries: a batch begins with its count. */
 static uint64_t samples_in(const struct pdi_conduit *conduit, const struct pdi_entry *entry)
 {
@@ -78,15 +90,12 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     if (!member->detached) { /* what a detached one owes is off the books already */
         node->stats.forgiven += conduit->window.next - member->acked;
     }
-    uint64_t number = member->acked;
+    pdi_member_write_lost(node, conduit, member, reason, now);
+    uint64_t number = member->acked > base ? member->acked : base;
     for (; number != conduit->window.next; number++) { /* at most the window */
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
-        if (number < base) {
-            /* the window is past it already (it was detached): what it was is forgotten */
-            pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - number, now);
-            number = base - 1;
-        } else if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
-                   entry->kind == PYDDSI_WDATA) {
+        if (entry->kind == PYDDSI_SDATA || entry->kind == PYDDSI_BDATA ||
+            entry->kind == PYDDSI_WDATA) {
             pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
                      (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id,
                      samples_in(conduit, entry), now);
@@ -106,7 +115,7 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
             continue;
         }
         if (member->acked < base) { /* its session may end before it can say what it lacks */
-            pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, base - member->acked, now);
+            pdi_member_write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
             member->acked = base;
         }
         member->detached = 0;

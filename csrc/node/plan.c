@@ -42,12 +42,11 @@ void pdi_plan_features(struct pdi_node *node)
 static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    bool grouped = publisher->conduit < node->config.multicasts &&
-                   publisher->durability == PYDDSI_VOLATILE &&
-                   pdi_bitset_find(publisher->carried, node->config.peers_max, 0) ==
-                       node->config.peers_max &&
-                   (publisher->way == PYDDSI_WAY_MULTICAST ||
-                    (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
+    bool grouped =
+        publisher->conduit < node->config.multicasts && publisher->durability == PYDDSI_VOLATILE &&
+        pdi_bitset_find(publisher->carried, node->config.peers_max, 0) == node->config.peers_max &&
+        (publisher->way == PYDDSI_WAY_MULTICAST ||
+         (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
     for (uint32_t i = 0; i < words; i++) {
         publisher->singles_bits[i] = publisher->pushed[i] & ~publisher->carried[i];
@@ -82,7 +81,9 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
     publisher->move_from = publisher->move_after = 0;
     if (before >= 0 && now < 0) {
         struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
-        publisher->move_from = (on->features & PYDDSI_CAN_MIGRATE) != 0 ? (uint32_t)before + 1 : 0;
+        bool heard = pdi_node_member(node, &node->out[before], publisher->only)->joined;
+        publisher->move_from =
+            heard && (on->features & PYDDSI_CAN_MIGRATE) != 0 ? (uint32_t)before + 1 : 0;
     } else if (before != INT32_MIN && before < 0 && now >= 0) {
         uint32_t peer = (uint32_t)(-1 - before);
         struct pdi_conduit *left = pdi_node_unicast(node, peer);

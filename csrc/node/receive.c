@@ -76,14 +76,18 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     int status;
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
     node->personal = 0;
+    bool doubted = inside && node->peers[peer].probes != 0;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
-        node->personal = node->personal || message.kind == PYDDSI_KEEPALIVE;
+        node->personal = node->personal || (inside && message.kind == PYDDSI_PONG &&
+                                            message.hash == pdi_session_mark(node->peers[peer].session));
         if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
                    message.kind == PYDDSI_RSPACE) {
             continue;
+        } else if (doubted && inside) {
+            pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         } else if (inside && message.conduit < limit_of(node, &message) &&
                    message.space < PYDDSI_SPACES_MAX) {
             dispatch(node, peer, node->slot, &message, now);

@@ -57,8 +57,9 @@ int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32
         /* Full: what waits must go, and the receivers must say how far they are. */
         conduit->draining = 1;
         conduit->flush = 1;
-        conduit->synch =
-            conduit->sent == conduit->window.next && conduit->synch == 0 ? 2 : conduit->synch;
+        if (conduit->sent == conduit->window.next && conduit->unsynched != 0) {
+            conduit->synch = 2; /* else they have been asked */
+        }
         wake(node, conduit);
     }
     return status;
@@ -152,6 +153,7 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
         node->stats.acknowledged += number - member->acked;
     }
     member->acked = number;
+    member->begun = 1;
     member->progress = now;
     pdi_member_reattach(conduit, member, now);
     pdi_member_release(node, conduit);

@@ -33,7 +33,7 @@ static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit
 /* SYNCH: to all, or to one peer. To one it says what that one has not acknowledged; above all, where one who has just
  * joined begins: at what was next then, although others may still lack what was before. (A group's SYNCH says what
  * the slowest of all lacks; who began there would get what was never meant for him.) So that he can tell the two apart, one
- * to a peer who knows our extensions is led by a KEEPALIVE. */
+ * to a peer who knows our extensions is led by a PONG with the mark of our session. */
 static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer, int s,
                           uint8_t *out, size_t room, pdi_time now)
 {
@@ -44,12 +44,9 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     pyddsi_fault fault;
     if (peer != PDI_NONE) {
         struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        bool unsure = (node->peers[peer].unsure >> pdi_conduit_bit(node, conduit) & 1) != 0;
-        uint64_t base = next - outstanding;
-        if (member->joined && member->detached && unsure && member->acked < base) {
-            /* It begins here, and knows of nothing before; so what it missed is written down here. */
-            pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, base - member->acked, now);
-            member->acked = base;
+        if (member->joined && member->detached && !member->begun) {
+            /* Perhaps it begins here, and knows of nothing before; so what it missed is written down here. */
+            pdi_member_write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
         }
         if (member->joined && member->acked > next) {
             next = member->acked; /* it begins behind what is still to be sent */
@@ -57,10 +54,10 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
         } else if (member->joined && next - member->acked < outstanding) {
             outstanding = next - member->acked;
         }
-        pyddsi_message keepalive = {.kind = PYDDSI_KEEPALIVE,
-                                    .id = {node->config.id, node->config.id_size}};
-        if (node->peers[peer].session != 0) {
-            (void)pdi_encode_message(&keepalive, out, room, &size, &fault);
+        const struct pdi_node_peer *who = &node->peers[peer];
+        pyddsi_message mark = {.kind = PYDDSI_PONG, .hash = pdi_session_mark(who->mine)};
+        if (who->session != 0) {
+            (void)pdi_encode_message(&mark, out, room, &size, &fault);
         }
     }
     pyddsi_message message = {

@@ -73,6 +73,21 @@ void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endp
 
 /* ---- the window of a peer ---- */
 
+/* Where the numbers of a session begin: behind those of all former ones with this address. So what is late by a session
+ * comes as a repetition, and is not taken for something new. Of zhe we know only that it takes 0. */
+static uint64_t first_number(const struct pdi_node *node, uint32_t peer)
+{
+    const struct pdi_node_peer *who = &node->peers[peer];
+    uint64_t first = 0;
+    for (uint32_t i = 0; who->session != 0 && i < node->peers_used; i++) {
+        uint64_t next = pdi_node_unicast(node, i)->window.next;
+        if (next > first && pdi_endpoint_equal(&node->peers[i].endpoint, &who->endpoint)) {
+            first = next;
+        }
+    }
+    return first;
+}
+
 static bool open_window(struct pdi_node *node, uint32_t peer)
 {
     struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
@@ -100,6 +115,7 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     uint8_t *memory = pdi_carve(&carve, bytes, 1);
     struct pdi_entry *entry = pdi_carve(&carve, entries, sizeof *entry);
     struct pdi_region *regions = pdi_carve(&carve, (size_t)entries * 2, sizeof *regions);
+    uint64_t first = first_number(node, peer);
     uint8_t *draft = conduit->draft, *sealed = conduit->sealed;
     *conduit = (struct pdi_conduit){
         .to = who->endpoint,
@@ -110,13 +126,17 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
         .features = who->features,
         .flush_at = PDI_TIME_NEVER,
         .synch_wait = node->config.synch_ms * PDI_TIME_MS,
+        .sent = first,
+        .best = conduit->best,
         .draft = draft,
         .sealed = sealed,
         .block = block,
         .block_pages = pages,
     };
-    return pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2) ==
-           PYDDSI_OK;
+    int status =
+        pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2);
+    pdi_window_start(&conduit->window, first);
+    return status == PYDDSI_OK;
 }
 
 static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)

@@ -72,9 +72,11 @@
 
 /* ---- what a conduit remembers of one of its members ---- */
 struct pdi_member {
-    uint64_t acked;    /* everything before this count is acknowledged */
+    uint64_t acked;    /* everything before this count is acknowledged, */
+    uint64_t written;  /* and what it lacks before this one is in the ledger */
     pdi_time progress; /* when that last moved, or when there was nothing to acknowledge */
     uint8_t joined;    /* counted in the window */
+    uint8_t begun;     /* it has acknowledged something, so it knows where it began */
     uint8_t detached;  /* too slow: a member that the window does not wait for */
 };
 
@@ -152,7 +154,7 @@ struct pdi_node_peer {
     pdi_time again_at;    /* when a contested declaration may be told again, */
     pdi_time again_wait;  /* and the pause after that */
     pdi_time open_at;     /* when the next OPEN goes: opening, or while there are probes */
-    uint8_t probes;       /* established: how many more OPENs ask for the session's number */
+    uint8_t probes;       /* established, and in doubt (chore.c): OPENs still to go, and one */
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
@@ -314,6 +316,7 @@ struct pdi_barrier {
     uint8_t used;
     uint8_t space;
     uint8_t whole; /* everything of the conduit moves */
+    uint8_t begun; /* the conduit left has; before it has, last_reliable is as on the wire */
     uint32_t peer;
     uint16_t on, left;
     uint64_t id;
@@ -387,9 +390,9 @@ struct pdi_node {
     uint32_t peers_used;      /* slots at and above were never used */
     uint32_t established;     /* how many are */
     uint32_t opening;
-    uint32_t member_changes; /* counts sessions that came or went */
+    uint32_t member_changes;   /* counts sessions that came or went */
     uint32_t audience_changes; /* counts matches that came or went */
-    uint64_t *ended;         /* bit: this peer is EXPIRED and waits for housekeeping */
+    uint64_t *ended;           /* bit: this peer is EXPIRED and waits for housekeeping */
 
     /* sending */
     struct pdi_conduit *out;
@@ -412,7 +415,7 @@ struct pdi_node {
     uint64_t *held;       /* bit: this order waits for a reader, a guard or another conduit, */
     uint32_t holding;     /* how many do */
     uint32_t last_sender; /* whose packet came last */
-    uint8_t personal;     /* the packet at hand began with a KEEPALIVE: its SYNCH is for us */
+    uint8_t personal;     /* the packet at hand has its session's mark: its SYNCH is for us alone */
     uint16_t *parts;      /* [order]: samples of the batch at its head that have been delivered */
     uint8_t kick;         /* something has changed for which held ones may wait */
     struct pdi_pool pool;
@@ -510,6 +513,12 @@ static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, 
     return &node->out[node->config.multicasts + peer];
 }
 
+/* What a SYNCH for one peer is led by, so that one of an earlier session, or for others, is not taken for it. */
+static inline uint16_t pdi_session_mark(uint64_t session)
+{
+    return (uint16_t)(session * UINT64_C(0x9e3779b97f4a7c15) >> 48);
+}
+
 /* memory.c */
 uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples);
 
@@ -589,6 +598,8 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
 void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                       enum pyddsi_reason reason, pdi_time now);
 void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
+void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
+                           struct pdi_member *member, enum pyddsi_reason reason, pdi_time now);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
 void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);

@@ -127,6 +127,14 @@ static void acknowledge(struct pdi_node *node, uint32_t peer, uint32_t conduit, 
     pdi_bitset_set(node->talk, peer);
 }
 
+/* An order went on: another one may have waited for it to. */
+static void went_on(struct pdi_node *node)
+{
+    if (node->barriers_used != 0 && node->holding != 0) {
+        node->kick = 1;
+    }
+}
+
 void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
                        const pyddsi_message *message, pdi_time now)
 {
@@ -144,6 +152,7 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
                 order->expected < order->base) { /* something was kept, or given up */
                 proceed(node, peer, arrival->conduit, now);
             }
+            went_on(node);
             if (s) {
                 acknowledge(node, peer, arrival->conduit, true);
             }
@@ -223,6 +232,7 @@ void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
         return;
     }
     proceed(node, peer, conduit, now);
+    went_on(node);
     acknowledge(node, peer, conduit, (message->flags & PYDDSI_S) != 0);
     pdi_turn_watch(node, peer, conduit);
 }
@@ -236,16 +246,20 @@ void pdi_turn_migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
         return;
     }
     struct pdi_order *left = pdi_node_order(node, peer, (uint32_t)message->left);
-    int64_t last = pdi_seq_unwrap(&node->seq, left->expected, message->last_reliable);
-    if (!left->synched || last < left->expected) {
-        return; /* all of it has come, or none was for us */
+    int64_t last = (int64_t)message->last_reliable;
+    if (left->synched) {
+        last = pdi_seq_unwrap(&node->seq, left->expected, message->last_reliable);
+        if (last < left->expected) {
+            return; /* all of it has come */
+        }
     }
     struct pdi_barrier *at = NULL;
     for (uint32_t i = 0; i < PDI_BARRIERS_MAX; i++) {
         struct pdi_barrier *barrier = &node->barriers[i];
         if (barrier->used && barrier->peer == peer && barrier->on == conduit &&
             barrier->left == message->left && barrier->id == message->rid &&
-            barrier->space == message->space && barrier->last_reliable == last) {
+            barrier->space == message->space && barrier->begun == left->synched &&
+            barrier->last_reliable == last) {
             return; /* told again, with a repetition */
         }
         at = at == NULL && !barrier->used ? barrier : at;
@@ -258,6 +272,7 @@ void pdi_turn_migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
     *at = (struct pdi_barrier){.used = 1,
                                .space = (uint8_t)message->space,
                                .whole = (message->flags & PYDDSI_I) == 0,
+                               .begun = left->synched,
                                .peer = peer,
                                .on = (uint16_t)conduit,
                                .left = (uint16_t)message->left,
@@ -274,11 +289,14 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
     pyddsi_message message = {.kind = PYDDSI_ACKNACK};
+    if (!order->synched || who->probes != 0) { /* in doubt: these may not be its numbers */
+        return 0;
+    }
     /* Without a slot nothing that is early could be kept: then nothing is asked for until the sender's next SYNCH. */
     bool starved = node->slot == PDI_POOL_NONE && pdi_pool_free(&node->pool) == 0;
-    int nack = starved
-                   ? 0
-                   : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt) / 2, &message.sn, &message.mask);
+    int nack = starved ? 0
+                       : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt) / 2, &message.sn,
+                                       &message.mask);
     if (starved) {
         message.sn = pdi_seq_wrap(&node->seq, order->expected);
     }
@@ -286,9 +304,6 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
         return 0;
     }
     message.flags = nack ? PYDDSI_M : 0;
-    if (!order->synched) {
-        return 0;
-    }
     pdi_turn_watch(node, peer, conduit);
     size_t size = (size_t)(pdi_pack_conduit(out, conduit) - out);
     pyddsi_fault fault;

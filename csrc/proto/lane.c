@@ -104,10 +104,12 @@ static void look(struct pdi_lane_writer *writer, unsigned reader)
 
 void pdi_place_dismiss(struct pdi_place *place)
 {
-    uint64_t state = pdi_atomic64_load_acquire(&place->state);
+    uint64_t word = pdi_atomic64_load_acquire(&place->state);
     for (unsigned tries = 0; tries < PDI_LANE_TRIES_MAX; tries++) {
-        bool ended = (state & PDI_PLACE_STATE) == PDI_PLACE_ENDED;
-        if (pdi_atomic64_cas(&place->state, &state, ended ? PDI_PLACE_FREE : PDI_PLACE_LOST)) {
+        uint64_t state = word & PDI_PLACE_STATE;
+        bool ended = state == PDI_PLACE_ENDED;
+        if ((!ended && state != PDI_PLACE_WANTED && state != PDI_PLACE_ACTIVE) ||
+            pdi_atomic64_cas(&place->state, &word, ended ? PDI_PLACE_FREE : PDI_PLACE_LOST)) {
             return;
         }
     }

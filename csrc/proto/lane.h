@@ -209,8 +209,8 @@ int pdi_lane_join(struct pdi_lane_writer *writer, struct pdi_place *place);
  * it had not joined. */
 uint64_t pdi_lane_leave(struct pdi_lane_writer *writer, struct pdi_place *place);
 
-/* The writer's side will not touch a place again: if it has ENDED it becomes FREE, else LOST. For places that have not
- * joined; leave does it for the others. */
+/* The writer's side will not touch a place again: one that has ENDED becomes FREE, one that is WANTED or ACTIVE becomes LOST.
+ * For places that have not joined; leave does it for the others. */
 void pdi_place_dismiss(struct pdi_place *place);
 
 /* The place of a reader that told a position that cannot be, and is to be left; null if there is none. */

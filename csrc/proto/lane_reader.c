@@ -12,11 +12,11 @@ void pdi_place_want(struct pdi_place *place, uint64_t cookie, bool drops)
 
 void pdi_place_end(struct pdi_place *place)
 {
-    uint64_t state = pdi_atomic64_load_acquire(&place->state);
+    uint64_t word = pdi_atomic64_load_acquire(&place->state);
     for (unsigned tries = 0; tries < PDI_LANE_TRIES_MAX; tries++) {
-        uint64_t now = state & PDI_PLACE_STATE;
-        if ((now != PDI_PLACE_WANTED && now != PDI_PLACE_ACTIVE) ||
-            pdi_atomic64_cas(&place->state, &state, PDI_PLACE_ENDED)) {
+        uint64_t state = word & PDI_PLACE_STATE;
+        if ((state != PDI_PLACE_WANTED && state != PDI_PLACE_ACTIVE) ||
+            pdi_atomic64_cas(&place->state, &word, PDI_PLACE_ENDED)) {
             return;
         }
     }

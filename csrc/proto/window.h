@@ -163,6 +163,14 @@ int pdi_window_init(struct pdi_window *window, uint8_t *memory, uint32_t size,
                     struct pdi_entry *entries, uint32_t entries_max, struct pdi_region *regions,
                     uint32_t regions_max);
 
+/* Before anything is reserved: the first number is `first`. */
+static inline void pdi_window_start(struct pdi_window *window, uint64_t first)
+{
+    window->next = first;
+    window->base_seen = (uint32_t)first;
+    pdi_atomic64_store_relaxed(&window->word, first << 32 | (first & UINT32_MAX));
+}
+
 /* Frees regions until `size` bytes for `numbers` numbers fit. Answers as pdi_window_room. */
 int pdi_window_free(struct pdi_window *window, uint32_t size, uint32_t numbers);
 

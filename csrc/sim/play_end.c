@@ -25,6 +25,19 @@ static const char *still_busy(const struct pdi_play *play)
     return why;
 }
 
+/* How long until every clock is right again: a node whose clock was set back stands still for so long. */
+static pdi_time clocks_behind(const struct pdi_world *world)
+{
+    int64_t most = 0;
+    for (int node = 0; node < world->count; node++) {
+        int64_t shown = (int64_t)world->now + world->nodes[node].offset;
+        int64_t behind = (int64_t)pdi_world_clock(world, node) - shown;
+        if (pdi_world_runs(world, node) && behind > most)
+            most = behind;
+    }
+    return (pdi_time)most;
+}
+
 static bool has_detached(const struct pdi_play *play)
 {
     uint64_t detached = 0;
@@ -64,7 +77,6 @@ static void check_statuses(struct pdi_play *play)
 
 void pdi_play_finish(struct pdi_play *play)
 {
-    pdi_time end = play->world.now + play->patience;
     const char *why = NULL;
     if (play->audit.broken) { /* nothing can be promised but that nobody breaks */
         (void)pdi_world_run(&play->world, BROKEN);
@@ -72,6 +84,8 @@ void pdi_play_finish(struct pdi_play *play)
                         play->world.fault != NULL ? play->world.fault : "");
         return;
     }
+    (void)pdi_world_run(&play->world, clocks_behind(&play->world));
+    pdi_time end = play->world.now + play->patience;
     while (play->world.fault == NULL && (why = still_busy(play)) != NULL && play->world.now < end) {
         (void)pdi_world_run(&play->world, POLL);
     }

@@ -200,6 +200,7 @@ struct pdi_world_sent {
     size_t size;
 };
 void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent);
+void pdi_world_outlive(struct pdi_world *world, int node);
 void pdi_world_hasten(struct pdi_world *world, int node, pdi_time until);
 void pdi_world_arrive(struct pdi_world *world, uint32_t index);
 void pdi_world_reschedule(struct pdi_world *world, int node); /* its deadline has changed */

@@ -90,6 +90,23 @@ void pdi_world_flush(struct pdi_world *world)
     }
 }
 
+/* Loses what is in flight from and to a node that begins anew at its port: who does is away for longer than a packet
+ * lives. By what a packet says, nobody could tell one of its former life from a new one. */
+void pdi_world_outlive(struct pdi_world *world, int node)
+{
+    const pyddsi_endpoint *endpoint = &world->nodes[node].endpoint;
+    for (uint32_t i = 0; i < world->packets_room; i++) {
+        const struct pdi_world_packet *packet = &world->packets[i];
+        uint32_t item = PDI_WORLD_ITEM_PACKET + i;
+        if (item >= world->heap_room || pdi_heap_get(&world->heap, item) == PDI_TIME_NEVER ||
+            (packet->to != (uint32_t)node && !same_endpoint(&packet->source, endpoint)))
+            continue;
+        (void)pdi_heap_put(&world->heap, item, PDI_TIME_NEVER);
+        packet_give(world, i);
+        world->lost++;
+    }
+}
+
 /* One copy on its way; |fate| is what the log is to say of it. */
 static void launch(struct pdi_world *world, struct pdi_world_link *link,
                    const struct pdi_world_sent *sent, int to, pdi_time at,

@@ -140,7 +140,9 @@ int pdi_world_restart(struct pdi_world *world, int node, int same_port)
     struct pdi_world_node *one = &world->nodes[node];
     one->config.incarnation += one->config.incarnation != 0;
     (void)pdi_world_crash(world, node);
-    if (!same_port)
+    if (same_port)
+        pdi_world_outlive(world, node);
+    else
         one->endpoint = address(node, ++one->ports);
     int status = start(world, node);
     pdi_world_leave(world, node);

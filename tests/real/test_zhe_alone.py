@@ -70,7 +70,7 @@ PARTLY = {
 }
 QUIET = {("result_conflict", "10.77.0.1"): (10,)}
 # Where the original's clock stood between two milliseconds: a few decisions hang on which millisecond it is.
-PHASES = {"client_large_udp": 0.0003, "mixed_seqlen": 0.0006}
+PHASES = {"client_large_udp": 0.00005}
 CUT = {"p2p_throughput": 150, "p2p_loss5": 1500, "three_multicast_loss": 1500}
 
 UDP = sorted(path.stem for path in CAPTURES.glob("*.pcap") if "tcp" not in path.stem)
@@ -138,7 +138,7 @@ PROBES: dict[str, dict[str, int]] = {
     "ping": {"odd": 2},
     "retries": {},
     "submode0": {"drop": 2},
-    "unknown": {"drop": 11},
+    "unknown": {"drop": 12},
     "unknown_flags": {"odd": 4},
 }
 
@@ -151,7 +151,7 @@ def test_probe(name: str) -> None:
     theirs, ours = replay.original, replay.ours
     if (
         name == "submode0"
-    ):  # what it answers to a bad declaration before it drops the session is not described
+    ):  # what it answers to a bad declaration, before it drops, is not described
         for said in theirs.reactive.values():
             said.remove(b"\x2f\x00\x00")
     for part in ("reactive", "first", "again", "best", "synchs"):
@@ -259,9 +259,9 @@ class One:
         self.zhe.input(packet, source, self.now)
         return [sent for _, sent in self.zhe.take()]
 
-    def open(self, peer_id: bytes = b"\x01", **fields: object) -> list[bytes]:
+    def open(self, **fields: object) -> list[bytes]:
         """An OPEN."""
-        said = Message(wire.OPEN, id=peer_id, lease=50, properties={12: b"\x02\x03"})
+        said = Message(wire.OPEN, id=b"\x01", lease=50, properties={12: b"\x02\x03"})
         said.locators = [b"udp/239.255.0.1:7447"]
         for name, value in fields.items():
             setattr(said, name, value)
@@ -522,6 +522,44 @@ def test_synch_teaches_nothing_in_between() -> None:
     assert one.say(bytes.fromhex("ee 05 03"))[-1].hex(" ") == "2f 02 03"
 
 
+def test_best_effort_order() -> None:
+    """What is older than the last one of best effort would be delivered, or what is newer would not."""
+    one = One()
+    one.zhe.subscribe(1)
+    one.open()
+    for sn in (5, 4, 5, 6, 6 + 8191, 6 + 8192, 6 + 8191):
+        one.say(Message(wire.SDATA, sn=sn % (1 << 14), rid=1, payload=b"%d" % sn))
+    assert [int(sample.payload) for sample in one.zhe.received] == [5, 6, 6 + 8191, 6 + 8192]
+
+
+def test_asks_for_answers() -> None:
+    """A writer at 1 kHz would set S more often than when 8 ms have passed, or less often."""
+    one = writer()
+    marked = []
+    for i in range(40):
+        one.now = 1.0 + i / 1000
+        one.zhe.write(1, b"x", one.now)
+        one.zhe.flush(one.now)
+        marked += [i for _, data in one.zhe.take() if data[0] == 0x67]
+        one.say(Message(wire.ACKNACK, sn=i + 1))
+    assert marked == [0, 9, 18, 27, 36]
+
+
+def test_newcomers() -> None:
+    """A newcomer would have to acknowledge what was sent before it came, or not hold the window from then on."""
+    one = writer()
+    sent = one.zhe.multicast[0]
+    one.zhe.write(1, b"x", 0.0)
+    said = Message(wire.OPEN, id=b"\x02", locators=[b"udp/239.255.0.1:7447"], properties={})
+    one.say(said, source=("10.7.7.8", 9))
+    one.zhe.write(1, b"y", 0.0)
+    one.say(b"\x0f\x02")
+    assert (sent.base, sent.next) == (1, 2)
+    said.id, said.locators = b"\x03", [b"udp/239.255.0.01:7447"]
+    one.say(said, source=("10.7.7.9", 9))
+    assert len(sent.members) == 2, "another text is another group"
+
+
 def test_payload_limit() -> None:
     """A payload larger than zhe sends would be sent."""
     assert Zhe().payload_max(1) == 1452
@@ -564,7 +602,7 @@ RES, SUB = wire.RESOURCE, wire.SUBSCRIPTION
         ([Declaration(SUB, 1 << 20)], "07 09 05 80 80 80 01"),
         ([Declaration(wire.SELECTION, 2, b"/a", doubled=5)], "07 09 06 05"),
         ([Declaration(SUB, 5, mode=2)], "07 09 06 0a"),
-        ([Declaration(RES, 100 + i, b"/%d" % i) for i in range(20)], "07 09 01 f6 01"),
+        ([Declaration(RES, 100 + i, b"/%d" % i) for i in range(20)], "07 09 01 ee 01"),
     ],
 )
 def test_results(items: list[Declaration], said: str) -> None:
@@ -660,9 +698,6 @@ def test_sockets() -> None:
             assert left.write(1, bytes([i]), time.monotonic())
         drive(ends, lambda: len(right.received) == 20)
         assert [sample.payload[0] for sample in right.received] == list(range(20))
-        left.slots = [None] * len(left.slots)
-        drive(ends[:1], lambda: not right.peers or time.monotonic(), 1.0)
-        drive(ends, lambda: left.peers)
     finally:
         for end in ends:
             end.close()

@@ -15,6 +15,7 @@ As a program it speaks on real sockets: `python tests/real/zhe.py --help`.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -159,6 +160,8 @@ class Zhe(Sessions):
 
     def due(self) -> float:
         """When it is to be ticked next."""
+        if self.dead:
+            return math.inf
         times = [self._step_ms + 60_000, *self.due_sessions()]
         if any(any(slot.history) for slot in self._established()):
             times.append(self._step_ms + self.config.step_ms)

@@ -2,8 +2,10 @@
 The bytes of the reference peer zhe, read and written as it does.
 
 It shares nothing with pyddsi's own codec: two that were written apart are wrong in the same way less often. The reader is as
-narrow as zhe: what ends a session there raises `Bad` here, with the sentence of the format that was broken. What zhe merely
+narrow as zhe: what ends a session there raises `BadError` here, with the sentence of the format that was broken. What zhe merely
 passes over (an undefined flag, a mask too wide) is an oddity, which a strict test may look at.
+
+It is long because writing and reading stand side by side: whoever changes one sees the other.
 """
 
 from __future__ import annotations
@@ -154,7 +156,7 @@ def declaration(one: Declaration) -> bytes:
     """One declaration."""
     head = bytes([one.kind])
     doubled = vle(one.doubled or one.rid << 1)
-    if one.kind == RESOURCE:
+    if one.kind in {RESOURCE, SELECTION}:
         return head + doubled + vector(one.uri)
     if one.kind == SUBSCRIPTION:
         return head + doubled + bytes([one.mode])

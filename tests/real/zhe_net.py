@@ -21,7 +21,8 @@ from tests.real.zhe_config import Address
 
 DELAY = 0.0005
 STEP = 0.0005  # not longer than the delay, so that nothing arrives before it was sent
-LONG = 0.05  # when nothing happens
+IDLE_STEP = 0.002  # when nobody has said anything for so many steps, what comes first may be as late as this
+IDLE_AFTER = 40
 
 
 class Net:
@@ -44,6 +45,7 @@ class Net:
         self._queue: list[tuple[float, int, Address, Address, bytes]] = []
         self._now = 0.0
         self._seen = 0
+        self._idle = 0
         self._raw = ffi.new("pyddsi_sim_packet *")
 
     @property
@@ -98,8 +100,10 @@ class Net:
             return
         raw, world = self._raw, self.sim.world.enter()
         before = -1
+        self._idle += 1
         while lib.pyddsi_sim_packet_get(world, self._seen, raw) == lib.PYDDSI_OK:
             self._seen += 1
+            self._idle = 0
             source, target = endpoint(raw.source), endpoint(raw.target)
             if getattr(raw, "from") < 0 or raw.number == before or not source or not target:
                 continue
@@ -128,11 +132,11 @@ class Net:
 
     def _step(self, end: float) -> None:
         self._collect()
-        times = [end, *(zhe.due() for zhe in self.zhes.values() if not zhe.dead)]
+        times = [end, *(zhe.due() for zhe in self.zhes.values())]
         if self._queue:
             times.append(self._queue[0][0])
         if self.sim is not None:
-            times.append(self.now + STEP)
+            times.append(self.now + (STEP if self._idle < IDLE_AFTER else IDLE_STEP))
         self._pass(max(0.0, min(times) - self.now))
         self._overhear()
         while self._queue and self._queue[0][0] <= self.now + 1e-9:
@@ -140,7 +144,7 @@ class Net:
             self._arrive(source, to, data)
             self._collect()
         for zhe in self.zhes.values():
-            if not zhe.dead and zhe.due() <= self.now + 1e-9:
+            if zhe.due() <= self.now + 1e-9:
                 zhe.tick(self.now)
         self._collect()
 

@@ -26,6 +26,16 @@ def number(value: int) -> bytes:
     return bytes([*out, value])
 
 
+def value(number: bytes) -> int:
+    """What a variable-length number says."""
+    return sum((byte & 127) << 7 * i for i, byte in enumerate(number))
+
+
+def mark(session: int) -> int:
+    """What a SYNCH for one peer is led by: 16 bits of the session's number, mixed."""
+    return (session * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 48
+
+
 def features(bits: int, session: int = 1, incarnation: int = 1) -> list[wire.Property]:
     """The vendor properties by which a node tells what it can do, which session this is, and in which life."""
     return [
@@ -48,6 +58,7 @@ class Stranger:
         self.source = (host, 7447)
         self.endpoint = Endpoint(*self.source)
         self._seen = 0
+        self._session = 0
 
     def say(self, *messages: wire.Message | bytes) -> None:
         """One packet to the node, which has it at once."""
@@ -83,6 +94,8 @@ class Stranger:
         version: int = 1,
     ) -> None:
         """An OPEN. What it does not say is what a peer without extensions says."""
+        told = [found for found in properties or () if found.id == 5]
+        self._session = value(told[0].value) if told else 0
         self.say(
             wire.Open(
                 version,
@@ -106,9 +119,9 @@ class Stranger:
         assert self.state == "established"
 
     def begin(self, sn: int = 0, conduit: int = 0) -> None:
-        """Says where its numbers begin on a conduit. The KEEPALIVE is what tells that this is meant for the node alone."""
+        """Says where its numbers begin on a conduit. The PONG is what tells that this is meant for the node alone."""
         self.say(
-            wire.KeepAlive(self.id),
+            wire.Pong(mark(self._session)),
             wire.Conduit(conduit),
             wire.Synch(sn, reliable=True),
         )

@@ -1,0 +1,28 @@
+"""Rooms of their own for the tests of sessions: each has a group that nobody else hears."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyddsi
+
+TIMEOUT = 20.0
+"""For waits that succeed: nothing depends on it unless all is lost."""
+
+_count = itertools.count()
+
+
+def group() -> str:
+    """A group and port that no other test, and no other run on this machine, uses."""
+    pid = os.getpid()
+    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + (pid * 31 + next(_count)) % 20000}"
+
+
+@contextmanager
+def two(**settings: Any) -> Iterator[tuple[pyddsi.Session, pyddsi.Session]]:
+    """Two sessions that hear each other and nobody else."""
+    settings.setdefault("group", group())
+    with pyddsi.open(**settings) as one, pyddsi.open(**settings) as other:
+        yield one, other
