@@ -2,11 +2,12 @@
  *
  * Samples may reach a node past its sockets (pdi_node_bring): their bytes lie in memory that the node knows nothing of. It
  * tells here how long it needs them: one hold for each ring that a sample lies in, and one release for each hold. Both are
- * called in the middle of the node's work, so they must not call it.
+ * called in the middle of the node's work, as is overtaken, so they must not call it.
  */
 #ifndef PDI_ENV_H
 #define PDI_ENV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PDI_ENV_HELD UINT32_C(0x40000000) /* in pyddsi_received.held: not the node's own memory; below it 30 bits of the runner's */
@@ -15,6 +16,9 @@ struct pdi_env {
     void *context;
     void (*hold)(void *context, uint32_t held);
     void (*release)(void *context, uint32_t held);
+    /* Whether later samples of this resource and peer have come past the sockets: best effort that comes by one now is
+     * too late. */
+    bool (*overtaken)(void *context, uint32_t peer, uint8_t space, uint64_t resource);
 };
 
 #endif

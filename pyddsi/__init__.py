@@ -1,8 +1,15 @@
 """
 pyddsi: publish and subscribe, with a native core, and the Zenoh protocol of zhe on the wire.
 
-This module imports nothing heavy; take what you need:
+    with pyddsi.open() as session:
+        pub = session.publisher("plant/robot/7/pose")
+        pub.put(b"hello")
+        for sample in session.subscriber("plant/robot/*/pose"):
+            print(sample.resource, bytes(sample))
 
+This module imports nothing heavy; what it names is loaded when it is first used. Besides:
+
+    pyddsi.testing   a network in memory, in virtual time, that fails as it is told to
     pyddsi.wire      bytes to messages and back
     pyddsi.names     names of resources: valid, canonical, matching
     pyddsi.capture   the packets of a capture file
@@ -11,12 +18,67 @@ This module imports nothing heavy; take what you need:
 
 from __future__ import annotations
 
-from pyddsi.errors import CaptureError, InvalidNameError, PyddsiError, WireError
+from pyddsi.errors import (
+    CaptureError,
+    ClosedError,
+    ConfigError,
+    ConflictError,
+    DeclarationError,
+    InvalidNameError,
+    OpenError,
+    PyddsiError,
+    RejectedError,
+    WireError,
+)
 
-__all__ = ["CaptureError", "InvalidNameError", "PyddsiError", "WireError", "__version__"]
+TYPE_CHECKING = (
+    False  # typing's own takes longer to import than all the rest; checkers know the name
+)
+if TYPE_CHECKING:
+    from pyddsi._native import Loan, Sample
+    from pyddsi.config import Config
+    from pyddsi.publisher import Publisher
+    from pyddsi.session import Session, open  # noqa: A004 - as in pyddsi.open, where it shadows nothing
+    from pyddsi.subscriber import Subscriber
+
+__all__ = [
+    "CaptureError",
+    "ClosedError",
+    "Config",
+    "ConfigError",
+    "ConflictError",
+    "DeclarationError",
+    "InvalidNameError",
+    "Loan",
+    "OpenError",
+    "Publisher",
+    "PyddsiError",
+    "RejectedError",
+    "Sample",
+    "Session",
+    "Subscriber",
+    "WireError",
+    "__version__",
+    "open",
+]
+
+_LAZY = {
+    "Config": "config",
+    "Loan": "_native",
+    "Publisher": "publisher",
+    "Sample": "_native",
+    "Session": "session",
+    "Subscriber": "subscriber",
+    "open": "session",
+}
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        module = __import__(f"pyddsi.{_LAZY[name]}", fromlist=[name])
+        found: object = getattr(module, name)
+        globals()[name] = found
+        return found
     if name == "__version__":
         from importlib import metadata  # noqa: PLC0415 - costs more than all the rest
 
@@ -25,3 +87,7 @@ def __getattr__(name: str) -> str:
         except metadata.PackageNotFoundError:
             return "unknown (used from a source tree, not installed)"
     raise AttributeError(f"module 'pyddsi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

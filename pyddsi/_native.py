@@ -1,16 +1,19 @@
 """
 The one door to the compiled core: every other module takes `ffi`, `lib` and the hot calls from here.
 
-It also reads the protocol's table, which the core owns, so that nothing in Python has a second copy of it.
+It also gives the protocol's table, which the core owns, so that nothing in Python has a second copy of it. Who opens a
+session does not need the table, and so does not wait for it to be loaded: it lies in pyddsi/_table.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from pyddsi._core import Keeper, Loan, Reader, Sample, Writer, columns, ffi, lib
 
-from pyddsi._core import columns, ffi, lib
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyddsi._table import Field, Flag, Spec, spec
 
 __all__ = [
     "DECLARATIONS",
@@ -18,7 +21,12 @@ __all__ = [
     "MESSAGES",
     "Field",
     "Flag",
+    "Keeper",
+    "Loan",
+    "Reader",
+    "Sample",
     "Spec",
+    "Writer",
     "columns",
     "enumeration",
     "ffi",
@@ -32,99 +40,25 @@ DECLARATIONS = "declaration"
 ITEMS = "item"
 
 
+def __getattr__(name: str) -> Any:
+    if name in {"Field", "Flag", "Spec", "spec"}:
+        from pyddsi import _table  # noqa: PLC0415 - see the top
+
+        return getattr(_table, name)
+    raise AttributeError(f"module 'pyddsi._native' has no attribute {name!r}")
+
+
 def text(pointer: Any) -> str:
     """A C string as a Python one."""
     return str(ffi.string(pointer).decode("ascii"))
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a row: see `pyddsi_field` in pyddsi.h."""
-
-    name: str
-    text: str
-    type: str  # "SN", "BYTES", ... as in enum pyddsi_type
-    presence: str  # "ALWAYS", "IF_FLAG", "IF_PERIODIC", "IF_FAILED"
-    flag: int
-    bits: bool
-    values: dict[int, str]
-
-    @property
-    def optional(self) -> bool:
-        """Whether the field can be absent."""
-        return self.presence != "ALWAYS"
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A flag of a row; `name` is None if it only says that a field is there."""
-
-    bit: int
-    letter: str
-    name: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """A row of the protocol's table."""
-
-    name: str
-    text: str
-    number: int
-    part: str  # "A" as zhe speaks it, "B" beyond zhe, "R" reserved
-    marker: bool
-    flags: tuple[Flag, ...]
-    fields: tuple[Field, ...]
-
-
-def _enum(name: str, prefix: str) -> dict[int, str]:
-    elements: dict[int, str] = ffi.typeof(f"enum {name}").elements
-    return {number: label.removeprefix(prefix) for number, label in elements.items()}
-
-
 def enumeration(name: str, prefix: str) -> dict[str, int]:
     """The members of a C enumeration as Python writes them: without the prefix, in small letters."""
-    return {label.lower(): number for number, label in _enum(name, prefix).items()}
+    return {label.lower(): number for number, label in members(name, prefix).items()}
 
 
-def _field(row: Any, types: dict[int, str], presences: dict[int, str]) -> Field:
-    values = {row.values[i].value: text(row.values[i].name) for i in range(row.value_count)}
-    return Field(
-        text(row.name),
-        text(row.text),
-        types[row.type],
-        presences[row.presence],
-        row.flag,
-        bool(row.bits),
-        values,
-    )
-
-
-def _flag(row: Any, bit: int) -> Flag:
-    name = None if row.name == ffi.NULL else text(row.name)
-    return Flag(bit, row.letter.decode("ascii"), name, text(row.text))
-
-
-def _spec(row: Any) -> Spec:
-    types = _enum("pyddsi_type", "PYDDSI_TYPE_")
-    presences = _enum("pyddsi_presence", "PYDDSI_")
-    flags = [_flag(row.flag[i], 0x20 << i) for i in range(3) if row.flag[i].text != ffi.NULL]
-    fields = [_field(row.field[i], types, presences) for i in range(row.field_count)]
-    part = row.part.decode("ascii")
-    return Spec(
-        text(row.name),
-        text(row.text),
-        row.number,
-        part,
-        bool(row.marker),
-        tuple(flags),
-        tuple(fields),
-    )
-
-
-@cache
-def spec(table: str) -> dict[int, Spec]:
-    """The rows of one table by number: messages and declarations by kind, list items by type."""
-    find = getattr(lib, f"pyddsi_spec_{table}")
-    return {n: _spec(row) for n in range(32) if (row := find(n)) != ffi.NULL}
+def members(name: str, prefix: str) -> dict[int, str]:
+    """The members of a C enumeration without the prefix, by number."""
+    elements: dict[int, str] = ffi.typeof(f"enum {name}").elements
+    return {number: label.removeprefix(prefix) for number, label in elements.items()}

@@ -5,6 +5,8 @@ Everything that pyddsi raises, besides the builtin `TypeError`, `ValueError` and
      ├── WireError        (ValueError) bytes are no packet, or a message cannot be written
      ├── InvalidNameError (ValueError) a text is no resource name
      ├── CaptureError                  a file is no capture, or ends too early
+     ├── ConfigError      (ValueError) a setting cannot be
+     ├── OpenError                     the system does not give a session what it needs: a port, an interface, a route
      ├── ClosedError                   what is asked to do something is closed, or has crashed
      └── DeclarationError              a resource, publisher or subscriber was not accepted
           ├── ConflictError            because it contradicts what somebody else declared
@@ -13,8 +15,12 @@ Everything that pyddsi raises, besides the builtin `TypeError`, `ValueError` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+TYPE_CHECKING = (
+    False  # to import typing would cost every program more than the rest of `import pyddsi`
+)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
 class PyddsiError(Exception):
@@ -74,6 +80,22 @@ class InvalidNameError(PyddsiError, ValueError):
 
 class CaptureError(PyddsiError):
     """A capture cannot be read, or not to its end; what was whole before that point has been delivered."""
+
+
+class ConfigError(PyddsiError, ValueError):
+    """
+    A setting cannot be.
+
+    setting: its name
+    """
+
+    def __init__(self, message: str, *, setting: str) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
+class OpenError(PyddsiError):
+    """The system does not give a session what it needs; the text says what, and what to do about it."""
 
 
 class ClosedError(PyddsiError):

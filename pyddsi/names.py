@@ -16,10 +16,12 @@ A path has letters, digits, '-', '_' and '/', and three wildcards: '?' is one ch
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyddsi._native import ffi, lib, text
 from pyddsi.errors import InvalidNameError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["InvalidNameError", "Name", "canonical", "intersect", "matches"]
 

@@ -136,8 +136,8 @@ MUTANTS = [
     Mutant(
         "ack: an ACKNACK moves nothing",
         "node",
-        "member->acked = number; member->progress = now;",
-        "member->progress = now;",
+        "member->acked = number; member->begun = 1; member->progress = now;",
+        "member->begun = 1; member->progress = now;",
         "pair",
     ),
     Mutant(
@@ -194,7 +194,7 @@ MUTANTS = [
         "node",
         "pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space, "
         "(entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id, "
-        "samples_in(conduit, entry), now);",
+        "pdi_pack_samples(entry, conduit->window.memory + entry->at), now);",
         "",
         "partition",
     ),
@@ -208,7 +208,7 @@ MUTANTS = [
     Mutant(
         "pull: the limit is ignored",
         "node",
-        "puller->left = limit == 0 ? UINT64_MAX : limit == PDI_PULL_NOTHING ? 0 : limit;",
+        "puller->left = limit;",
         "puller->left = UINT64_MAX;",
         "pull",
     ),
@@ -232,8 +232,8 @@ MUTANTS = [
     Mutant(
         "move: what moves does not wait for what went the old way",
         "node",
-        "if (left->synched && left->expected <= barrier->last_reliable) {",
-        "if (left->synched && left->expected + 1000000 <= barrier->last_reliable) {",
+        "if (left->expected <= barrier->last_reliable) {",
+        "if (left->expected + 1000000 <= barrier->last_reliable) {",
         "auto",
     ),
     Mutant(

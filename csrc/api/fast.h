@@ -12,8 +12,8 @@
  *
  * Two rules hold for all of them. First a call is tried as it is, with the interpreter's lock held, since nearly always it
  * succeeds in less time than giving the lock away takes; only when there is no room, or nothing to read, the lock is given
- * away and the thread sleeps in the core, a tenth of a second at a time, so that Ctrl-C is heard. And no thread of the core
- * ever waits for the interpreter's lock, so to wait for the core's lock while holding it cannot end in a deadlock.
+ * away and the thread sleeps in the core, until something happens there or a signal comes (Ctrl-C). And no thread of the
+ * core ever waits for the interpreter's lock, so to wait for the core's lock while holding it cannot end in a deadlock.
  *
  * What a failure means is said by Python code: `_failed(status, size, timeout)` of the subclass raises.
  */
@@ -29,7 +29,8 @@
 #define PDI_FOREVER UINT64_MAX
 
 enum {
-    PDI_SOURCES = 16, /* names of peers that a keeper remembers */
+    PDI_SOURCES = 16, /* names of peers that a keeper remembers, */
+    PDI_NAMED = 64,   /* and of resources that others declared */
     PDI_COPIED_MAX =
         1024, /* samples up to this size are copied: that costs less than giving them back one by one */
     PDI_BATCH_MAX = 64, /* samples that cross the border at once */
@@ -44,11 +45,17 @@ struct pdi_source {
     PyObject *name;
 };
 
+/* What a resource is called, as long as the core says the same. */
+struct pdi_named {
+    uint64_t key; /* space << 56 | id on the wire; 0: empty */
+    PyObject *name;
+};
+
 struct pdi_keeper {
     PyObject_HEAD pyddsi_session *session;
-    uint64_t wall_ns; /* what 0 of the session's clock is in time since 1970 */
-    PyObject *names;  /* space << 56 | id on the wire -> what people call it; answers every key */
-    Py_ssize_t views; /* samples that keep memory of the session, */
+    uint64_t wall_ns;      /* what 0 of the session's clock is in time since 1970 */
+    PyObject *names;       /* space << 56 | id on the wire -> what this program calls it */
+    Py_ssize_t views;      /* samples that keep memory of the session, */
     Py_ssize_t views_max;  /* and how many may; further ones are copied */
     Py_ssize_t view_bytes; /* the same for the bytes of them that are larger than a packet */
     Py_ssize_t view_bytes_max;
@@ -56,6 +63,7 @@ struct pdi_keeper {
     uint64_t copied;       /* samples that were copied because there were too many views, */
     uint64_t loans_copied; /* and loans because a view of them lived longer than they did */
     struct pdi_source source[PDI_SOURCES];
+    struct pdi_named named[PDI_NAMED];
 };
 
 /* columns(packets, reading): every message of a list of packets, as columns. */
@@ -79,6 +87,11 @@ void pdi_type_free(PyObject *self);
 struct pdi_keeper *pdi_keeper_of(PyObject *given);
 /* What the peer with this index is called now; a new reference, None if nobody knows, null with an exception. */
 PyObject *pdi_keeper_source(struct pdi_keeper *keeper, uint32_t peer);
+/* What a resource is called: as this program named it, or a peer; or its number. Likewise. */
+PyObject *pdi_keeper_name(struct pdi_keeper *keeper, uint8_t space, uint64_t id);
+/* Gives the interpreter's lock away and sleeps until something has happened since `heard`, or `slice` is over, or a signal
+ * comes, whose handler is run. 0, or PDI_RAISED. */
+int pdi_sleep(struct pdi_keeper *keeper, uint32_t heard, uint64_t slice);
 
 /* ---- arguments ---- */
 
@@ -90,13 +103,19 @@ int pdi_keyword(PyObject *names, Py_ssize_t i, const char *word);
 int pdi_keyword_unknown(PyObject *names, Py_ssize_t i, const char *function, const char *known);
 /* When a wait that begins now is over; PDI_FOREVER: never. */
 uint64_t pdi_deadline(const struct pdi_keeper *keeper, uint64_t timeout_ns);
-/* How long to sleep now: what is left, at most a tenth of a second; 0: the time is over. */
+/* How long to sleep now: what is left, but not for ever; 0: the time is over. */
 uint64_t pdi_slice(const struct pdi_keeper *keeper, uint64_t deadline);
 /* self._failed(status, size, timeout), which raises. Answers null. */
 PyObject *pdi_failed(PyObject *self, int status, size_t size, uint64_t timeout_ns);
 /* Memory of a buffer in one piece, read-only; a copy if it is scattered (*copy, else null). 0, or -1 with an exception. */
 int pdi_payload(PyObject *data, Py_buffer *view, PyObject **copy);
 void pdi_payload_end(Py_buffer *view, PyObject *copy);
+
+/* ---- publishers ---- */
+
+/* Publishes for a Writer, sleeping for room if need be; what is larger than its windows leaves in pieces. OK, or as
+ * pdi_failed takes it. */
+int pdi_put(PyObject *writer, const void *data, size_t size, uint64_t timeout_ns);
 
 /* ---- samples ---- */
 

@@ -8,9 +8,11 @@
 
 #include <string.h>
 
-#define SLICE_NS    UINT64_C(100000000) /* how long Ctrl-C may have to wait */
+/* Signals end a sleep. One that comes in the instant between the last look for it and the sleep is heard after this. */
+#define SLICE_NS    UINT64_C(10000000000)
 #define SECOND_NS   1e9
 #define SECONDS_MAX 1e9
+#define NAMED_MAX   1024 /* bytes of a resource's name */
 
 static PyTypeObject *keeper_type;
 
@@ -187,6 +189,56 @@ PyObject *pdi_keeper_source(struct pdi_keeper *keeper, uint32_t peer)
     return name;
 }
 
+static PyObject *named_anew(struct pdi_named *named, uint64_t key, const char *name, size_t size)
+{
+    PyObject *made = PyUnicode_DecodeUTF8(name, (Py_ssize_t)size, "replace");
+    if (made == NULL)
+        return NULL;
+    Py_XDECREF(named->name);
+    named->key = key;
+    named->name = made;
+    return Py_NewRef(made);
+}
+
+/* The core is asked each time, as a peer that comes back may give a number another name; what a text is made of once is
+ * used until then, and after the peer has left. */
+PyObject *pdi_keeper_name(struct pdi_keeper *keeper, uint8_t space, uint64_t id)
+{
+    uint64_t key = (uint64_t)space << 56 | id;
+    PyObject *number = PyLong_FromUnsignedLongLong(key);
+    if (number == NULL)
+        return NULL;
+    PyObject *name = PyDict_GetItemWithError(keeper->names, number);
+    Py_DECREF(number);
+    if (name != NULL || PyErr_Occurred() != NULL)
+        return Py_XNewRef(name);
+    struct pdi_named *known = &keeper->named[(key ^ key >> 7 ^ key >> 15) >> 1 & (PDI_NAMED - 1)];
+    uint8_t text[NAMED_MAX];
+    size_t size = 0;
+    int status = pyddsi_session_name(keeper->session, space, id, text, sizeof(text), &size);
+    if (status == PYDDSI_OK) {
+        const uint8_t *shown =
+            text; /* as people write it: on the wire every name begins with a slash */
+        if (size > 1 && text[0] == '/') {
+            shown++;
+            size--;
+        }
+        Py_ssize_t held = 0;
+        const char *same = known->key == key ? PyUnicode_AsUTF8AndSize(known->name, &held) : NULL;
+        if (same == NULL || (size_t)held != size || memcmp(same, shown, size) != 0)
+            return named_anew(known, key, (const char *)shown, size);
+    }
+    if (known->key == key && key != 0)
+        return Py_NewRef(known->name);
+    return PyLong_FromUnsignedLongLong(id >> 1);
+}
+
+int pdi_sleep(struct pdi_keeper *keeper, uint32_t heard, uint64_t slice)
+{
+    Py_BEGIN_ALLOW_THREADS(void) pyddsi_session_wait(keeper->session, heard, slice);
+    Py_END_ALLOW_THREADS return PyErr_CheckSignals() < 0 ? PDI_RAISED : 0;
+}
+
 /* Keeper(address, names, views_max, view_bytes_max, view_size): from now on it owns the session at this address. */
 static PyObject *keeper_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -199,13 +251,14 @@ static PyObject *keeper_new(PyTypeObject *type, PyObject *args, PyObject *keywor
         PyErr_SetString(PyExc_TypeError, "Keeper() takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "KOnnn", &address, &names, &views, &bytes, &size))
+    if (!PyArg_ParseTuple(args, "KO!nnn", &address, &PyDict_Type, &names, &views, &bytes, &size))
         return NULL;
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct pdi_keeper *keeper = (struct pdi_keeper *)make(type, 0);
     if (keeper == NULL)
         return NULL;
-    keeper->session = (pyddsi_session *)(uintptr_t)address;
+    uintptr_t place = (uintptr_t)address; /* cffi gives a pointer as a number */
+    memcpy((void *)&keeper->session, &place, sizeof(place));
     keeper->wall_ns = pyddsi_session_wall(keeper->session);
     keeper->names = Py_NewRef(names);
     keeper->views_max = views;
@@ -226,6 +279,8 @@ static void keeper_dealloc(PyObject *self)
     Py_XDECREF(keeper->names);
     for (size_t i = 0; i < PDI_SOURCES; i++)
         Py_XDECREF(keeper->source[i].name);
+    for (size_t i = 0; i < PDI_NAMED; i++)
+        Py_XDECREF(keeper->named[i].name);
     pdi_type_free(self);
 }
 

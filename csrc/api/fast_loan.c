@@ -11,6 +11,8 @@
  */
 #include "api/fast.h"
 
+#define LARGE_MIN 4096 /* bytes that every window has; what is refused below has another reason */
+
 enum state { MADE, OPEN, LINGERING, OVER };
 
 struct loan {
@@ -18,6 +20,7 @@ struct loan {
     PyObject *writer; /* explains failures */
     PyObject *view;   /* what the block got */
     uint8_t *data;
+    uint8_t *owned; /* data, if that is no memory of the session */
     uint64_t timeout_ns;
     size_t size;
     Py_ssize_t used;
@@ -45,28 +48,47 @@ PyObject *pdi_loan_new(struct pdi_keeper *keeper, PyObject *writer, uint32_t pub
     return (PyObject *)loan;
 }
 
+/* What is larger than the windows gets memory of its own, which leaves in pieces; that is a copy, and counted. */
+static int own(struct loan *loan)
+{
+    loan->owned = loan->data = PyMem_Malloc(loan->size);
+    if (loan->data == NULL) {
+        PyErr_NoMemory();
+        return PDI_RAISED;
+    }
+    loan->keeper->loans_copied++;
+    return PYDDSI_OK;
+}
+
 /* Sleeps until there is room, without the interpreter's lock. */
 static int borrow(struct loan *loan)
 {
     pyddsi_session *session = loan->keeper->session;
-    int status =
-        pyddsi_session_loan(session, loan->publisher, loan->size, &loan->data, &loan->number, 0);
-    if (status != PYDDSI_AGAIN || loan->timeout_ns == 0)
-        return status;
-    uint64_t deadline = pdi_deadline(loan->keeper, loan->timeout_ns);
-    uint64_t slice;
-    do { /* ends with the time */
-        slice = pdi_slice(loan->keeper, deadline);
-        Py_BEGIN_ALLOW_THREADS status = pyddsi_session_loan(session, loan->publisher, loan->size,
-                                                            &loan->data, &loan->number, slice);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0)
-        {
-            if (status == PYDDSI_OK)
-                (void)pyddsi_session_abandon(session, loan->number);
-            return PDI_RAISED;
+    uint64_t deadline = 0;
+    for (;;) { /* ends with the time */
+        uint32_t heard = pyddsi_session_listen(session);
+        int status = pyddsi_session_loan(session, loan->publisher, loan->size, &loan->data,
+                                         &loan->number, 0);
+        if (deadline == 0 && status == PYDDSI_AGAIN)
+            deadline = pdi_deadline(loan->keeper, loan->timeout_ns);
+        uint64_t slice = status == PYDDSI_AGAIN ? pdi_slice(loan->keeper, deadline) : 0;
+        if (slice == 0) {
+            pyddsi_session_unlisten(session);
+            return status == PYDDSI_BAD_ARGUMENT && loan->size > LARGE_MIN ? own(loan) : status;
         }
-    } while (status == PYDDSI_AGAIN && slice != 0);
-    return status;
+        if (pdi_sleep(loan->keeper, heard, slice) < 0)
+            return PDI_RAISED;
+    }
+}
+
+/* Its memory is given back, and nothing is published from it any more. */
+static void abandon(struct loan *loan)
+{
+    loan->state = OVER;
+    if (loan->owned == NULL)
+        (void)pyddsi_session_abandon(loan->keeper->session, loan->number);
+    PyMem_Free(loan->owned);
+    loan->owned = NULL;
 }
 
 static PyObject *loan_enter(PyObject *self, PyObject *ignored)
@@ -83,17 +105,10 @@ static PyObject *loan_enter(PyObject *self, PyObject *ignored)
     loan->state = OPEN;
     loan->view = PyMemoryView_FromObject(self);
     if (loan->view == NULL) {
-        (void)pyddsi_session_abandon(loan->keeper->session, loan->number);
-        loan->state = OVER;
+        abandon(loan);
         return NULL;
     }
     return Py_NewRef(loan->view);
-}
-
-static void abandon(struct loan *loan)
-{
-    loan->state = OVER;
-    (void)pyddsi_session_abandon(loan->keeper->session, loan->number);
 }
 
 /* The block's view ends, and with it what nobody made anything of. Whether somebody still looks. */
@@ -147,8 +162,8 @@ static int commit(struct loan *loan)
             pyddsi_session_unlisten(session);
             return status;
         }
-        Py_BEGIN_ALLOW_THREADS(void) pyddsi_session_wait(session, heard, slice);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return PDI_RAISED;
+        if (pdi_sleep(loan->keeper, heard, slice) < 0)
+            return PDI_RAISED;
     }
 }
 
@@ -176,12 +191,19 @@ static PyObject *loan_exit(PyObject *self, PyObject *const *args, Py_ssize_t cou
         Py_XDECREF(done);
         return done == NULL ? NULL : Py_NewRef(Py_None);
     }
-    int status = commit(loan);
+    int status = PYDDSI_OK;
+    if (loan->owned != NULL) {
+        status = pdi_put(loan->writer, loan->data, (size_t)loan->used, loan->timeout_ns);
+        abandon(loan);
+    } else {
+        status = commit(loan);
+    }
     if (status == PYDDSI_OK) {
         loan->state = OVER;
         Py_RETURN_NONE;
     }
-    abandon(loan);
+    if (loan->state != OVER)
+        abandon(loan);
     return pdi_failed(loan->writer, status, (size_t)loan->used, loan->timeout_ns);
 }
 

@@ -5,6 +5,9 @@
  *
  * put_many and put_array cross the border once for many samples. They hand them to the core in groups, since the core
  * makes few packets of many samples, and a group has room on the stack.
+ *
+ * What finds no room sleeps for it (pdi_sleep); what is larger than the windows leaves in pieces, by a call that cannot be
+ * taken up again and so is made once. The file is longer than most, as all three calls do both in the same way.
  */
 #include "api/fast.h"
 
@@ -60,30 +63,59 @@ static int one_argument(const char *function, Py_ssize_t count)
 /* ---- one sample ---- */
 
 /* Sleeps until there is room, without the interpreter's lock. */
-static int put_patiently(struct writer *writer, const void *data, size_t size, uint64_t timeout_ns)
+static int put_patiently(struct pdi_keeper *keeper, uint32_t handle, const void *data, size_t size,
+                         uint64_t timeout_ns)
+{
+    uint64_t deadline = pdi_deadline(keeper, timeout_ns);
+    for (;;) { /* ends with the time */
+        uint32_t heard = pyddsi_session_listen(keeper->session);
+        int status = pyddsi_session_put(keeper->session, handle, data, size, 0);
+        uint64_t slice = status == PYDDSI_AGAIN ? pdi_slice(keeper, deadline) : 0;
+        if (slice == 0) {
+            pyddsi_session_unlisten(keeper->session);
+            return status;
+        }
+        if (pdi_sleep(keeper, heard, slice) < 0)
+            return PDI_RAISED;
+    }
+}
+
+/* Larger than the windows: it leaves in pieces, as room for them comes; once begun, it is ended or given up. */
+static int put_large(struct pdi_keeper *keeper, uint32_t handle, const void *data, size_t size,
+                     uint64_t timeout_ns)
+{
+    int status;
+    Py_BEGIN_ALLOW_THREADS status =
+        pyddsi_session_put_large(keeper->session, handle, data, size, timeout_ns);
+    Py_END_ALLOW_THREADS return PyErr_CheckSignals() < 0 ? PDI_RAISED : status;
+}
+
+static int put_aside(struct writer *writer, int status, const void *data, size_t size,
+                     uint64_t timeout_ns)
 {
     struct pdi_keeper *keeper = (struct pdi_keeper *)Py_NewRef((PyObject *)writer->keeper);
     uint32_t handle = writer->handle;
-    uint64_t deadline = pdi_deadline(keeper, timeout_ns);
-    int status;
-    uint64_t slice;
-    do { /* ends with the time */
-        slice = pdi_slice(keeper, deadline);
-        Py_BEGIN_ALLOW_THREADS status =
-            pyddsi_session_put(keeper->session, handle, data, size, slice);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) status = PDI_RAISED;
-    } while (status == PYDDSI_AGAIN && slice != 0);
+    if (status == PYDDSI_AGAIN)
+        status = put_patiently(keeper, handle, data, size, timeout_ns);
+    if (status == PYDDSI_BAD_ARGUMENT)
+        status = put_large(keeper, handle, data, size, timeout_ns);
     Py_DECREF((PyObject *)keeper);
     return status;
 }
 
-static int put(struct writer *writer, const void *data, size_t size, uint64_t timeout_ns)
+static inline int put(struct writer *writer, const void *data, size_t size, uint64_t timeout_ns)
 {
     if (writer->keeper == NULL)
         return PYDDSI_CLOSED;
     int status = pyddsi_session_put(writer->keeper->session, writer->handle, data, size, 0);
-    return status == PYDDSI_AGAIN && timeout_ns != 0 ? put_patiently(writer, data, size, timeout_ns)
-                                                     : status;
+    if ((status == PYDDSI_AGAIN || status == PYDDSI_BAD_ARGUMENT) && timeout_ns != 0)
+        return put_aside(writer, status, data, size, timeout_ns);
+    return status;
+}
+
+int pdi_put(PyObject *writer, const void *data, size_t size, uint64_t timeout_ns)
+{
+    return put((struct writer *)writer, data, size, timeout_ns);
 }
 
 static PyObject *answer_put(struct writer *writer, int status, size_t size,
@@ -129,32 +161,56 @@ struct group {
     uint64_t deadline;
 };
 
+/* What the group could not place at once: sleeps for room; what is larger than the windows leaves by itself. */
+static int group_patiently(struct pdi_keeper *keeper, uint32_t handle, struct group *group,
+                           size_t at, int status)
+{
+    size_t taken = 0;
+    for (;;) { /* ends with the time, or the group */
+        uint64_t slice = pdi_slice(keeper, group->deadline);
+        if (status == PYDDSI_BAD_ARGUMENT) {
+            const pyddsi_bytes *large = &group->samples[at];
+            uint64_t now = pyddsi_session_now(keeper->session);
+            uint64_t left = group->deadline > now ? group->deadline - now : 0;
+            left = group->deadline == PDI_FOREVER ? PDI_FOREVER : left;
+            status = left != 0 ? put_large(keeper, handle, large->data, large->size, left)
+                               : PYDDSI_AGAIN;
+            if (status != PYDDSI_OK)
+                return status;
+            at++;
+            group->taken++;
+        }
+        uint32_t heard = pyddsi_session_listen(keeper->session);
+        status = pyddsi_session_put_many(keeper->session, handle, &group->samples[at],
+                                         group->count - at, &taken, 0);
+        at += taken;
+        group->taken += taken;
+        if (status == PYDDSI_AGAIN && slice != 0) {
+            if (pdi_sleep(keeper, heard, slice) < 0)
+                return PDI_RAISED;
+            continue;
+        }
+        pyddsi_session_unlisten(keeper->session);
+        if (status != PYDDSI_BAD_ARGUMENT)
+            return status;
+    }
+}
+
 static int group_put(struct writer *writer, struct group *group, uint64_t timeout_ns)
 {
-    size_t at = 0;
     size_t taken = 0;
-    uint64_t slice = 0;
-    int status = PYDDSI_CLOSED;
     if (writer->keeper == NULL)
-        return status;
+        return PYDDSI_CLOSED;
     struct pdi_keeper *keeper = (struct pdi_keeper *)Py_NewRef((PyObject *)writer->keeper);
-    status = pyddsi_session_put_many(keeper->session, writer->handle, group->samples, group->count,
-                                     &taken, 0);
-    at = taken;
-    if (status == PYDDSI_AGAIN && timeout_ns != 0 && group->deadline == 0)
-        group->deadline = pdi_deadline(keeper, timeout_ns);
-    while (status == PYDDSI_AGAIN && timeout_ns != 0) { /* ends with the time */
-        slice = pdi_slice(keeper, group->deadline);
-        Py_BEGIN_ALLOW_THREADS status = pyddsi_session_put_many(
-            keeper->session, writer->handle, &group->samples[at], group->count - at, &taken, slice);
-        Py_END_ALLOW_THREADS at += taken;
-        if (PyErr_CheckSignals() < 0)
-            status = PDI_RAISED;
-        if (slice == 0)
-            break;
+    int status = pyddsi_session_put_many(keeper->session, writer->handle, group->samples,
+                                         group->count, &taken, 0);
+    group->taken += taken;
+    if ((status == PYDDSI_AGAIN || status == PYDDSI_BAD_ARGUMENT) && timeout_ns != 0) {
+        if (group->deadline == 0)
+            group->deadline = pdi_deadline(keeper, timeout_ns);
+        status = group_patiently(keeper, writer->handle, group, taken, status);
     }
     Py_DECREF((PyObject *)keeper);
-    group->taken += at;
     if (status == PYDDSI_OK)
         group->count = 0;
     return status;

@@ -16,7 +16,10 @@
 
 #include <string.h>
 
-enum { CLASSES = 4, SPARE_MAX = 256, CLASS_NONE = 255 };
+#define CLASSES    UINT8_C(4)
+#define CLASS_NONE UINT8_C(255)
+
+enum { SPARE_MAX = 256 };
 
 static const size_t class_bytes[CLASSES] = {0, 64, 256, PDI_COPIED_MAX};
 
@@ -152,7 +155,9 @@ static int sample_getbuffer(PyObject *self, Py_buffer *view, int flags)
         return -1;
     }
     static uint8_t nothing;
-    void *data = sample->raw.size == 0 ? &nothing : (void *)(uintptr_t)sample->raw.data;
+    void *data = &nothing;
+    if (sample->raw.size != 0) /* read-only: what is asked for is told by a flag, not by const */
+        memcpy((void *)&data, (const void *)&sample->raw.data, sizeof(data));
     if (PyBuffer_FillInfo(view, self, data, (Py_ssize_t)sample->raw.size, 1, flags) < 0)
         return -1;
     sample->exports++;
@@ -179,13 +184,7 @@ static PyObject *sample_resource(PyObject *self, void *closure)
     const struct sample *sample = (struct sample *)self;
     if (sample->raw.resource == 0)
         Py_RETURN_NONE;
-    PyObject *key =
-        PyLong_FromUnsignedLongLong((uint64_t)sample->raw.space << 56 | sample->raw.resource);
-    if (key == NULL)
-        return NULL;
-    PyObject *name = PyObject_GetItem(sample->keeper->names, key);
-    Py_DECREF(key);
-    return name;
+    return pdi_keeper_name(sample->keeper, sample->raw.space, sample->raw.resource);
 }
 
 static PyObject *sample_number(PyObject *self, void *closure)

@@ -91,9 +91,7 @@ int pdi_reader_await(struct pdi_reader *reader, uint64_t timeout_ns)
             pyddsi_session_unlisten(keeper->session);
             break;
         }
-        Py_BEGIN_ALLOW_THREADS(void) pyddsi_session_wait(keeper->session, heard, slice);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0)
-        {
+        if (pdi_sleep(keeper, heard, slice) < 0) {
             status = PDI_RAISED;
             break;
         }

@@ -59,13 +59,21 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     lanes->lane_bytes = power_of_two(bytes, 1 << 12, PDI_LANE_BYTES_MAX);
     lanes->lane_samples = power_of_two(samples, 16, PDI_LANE_ENTRIES_MAX);
     lanes->random = random | 1;
+    lanes->due = PDI_TIME_NEVER;
     lanes->neighbours = calloc(lanes->peers_max, sizeof *lanes->neighbours);
     lanes->of = calloc(lanes->publishers_max, sizeof *lanes->of);
+    for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
+        lanes->in[i].segment.fd = lanes->out[i].segment.fd = -1; /* 0 is somebody's, too */
+    }
+    for (uint32_t i = 0; lanes->neighbours != NULL && i < lanes->peers_max; i++) {
+        lanes->neighbours[i].segment.fd = -1;
+    }
     if (lanes->neighbours == NULL || lanes->of == NULL) {
         (void)snprintf(text, room, "no memory is left");
         return PYDDSI_NO_SPACE;
     }
-    int status = pdi_segment_make(&lanes->segment, "pyddsi-page", sizeof *lanes->page, true, text, room);
+    int status =
+        pdi_segment_make(&lanes->segment, "pyddsi-page", sizeof *lanes->page, true, text, room);
     if (status != PYDDSI_OK)
         return status;
     lanes->page = (struct pdi_shared_page *)lanes->segment.memory;
@@ -85,7 +93,10 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
 
 void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node)
 {
-    struct pdi_env env = {lanes, pdi_lanes_hold, pdi_lanes_release};
+    struct pdi_env env = {.context = lanes,
+                          .hold = pdi_lanes_hold,
+                          .release = pdi_lanes_release,
+                          .overtaken = pdi_lanes_overtaken};
     lanes->node = node;
     pdi_node_env(node, &env);
 }
@@ -121,14 +132,14 @@ void pdi_lanes_nudge(struct pdi_neighbour *neighbour)
 
 /* ---- who is on this machine ---- */
 
-static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, const struct token *token,
-                 uint32_t epoch)
+static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
+                 const struct token *token, uint32_t epoch)
 {
     char text[PYDDSI_TEXT_MAX];
     struct pdi_segment segment;
     if (token->size != lanes->segment.size ||
-        pdi_segment_map(&segment, token->pid, (int)token->fd, token->size, true, text, sizeof text) !=
-            PYDDSI_OK) {
+        pdi_segment_map(&segment, token->pid, (int)token->fd, token->size, true, text,
+                        sizeof text) != PYDDSI_OK) {
         lanes->refused++;
         neighbour->epoch = epoch; /* once is enough */
         neighbour->cookie = 0;
@@ -142,11 +153,8 @@ static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, const
         neighbour->epoch = epoch;
         return;
     }
-    *neighbour = (struct pdi_neighbour){.segment = segment,
-                                        .cookie = token->cookie,
-                                        .pid = token->pid,
-                                        .epoch = epoch,
-                                        .used = 1};
+    *neighbour = (struct pdi_neighbour){
+        .segment = segment, .cookie = token->cookie, .pid = token->pid, .epoch = epoch, .used = 1};
 }
 
 /* Who has gone is marked so, and stays mapped until the lanes have left. */
@@ -156,8 +164,10 @@ static void part(struct pdi_lanes *lanes)
     for (uint32_t i = 0; i < lanes->peers_max; i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
         if (neighbour->used && (pdi_node_peer(lanes->node, i, &peer) != PYDDSI_OK ||
-                                peer.state != ESTABLISHED || peer.epoch + 1U != neighbour->epoch))
+                                peer.state != ESTABLISHED || peer.epoch + 1U != neighbour->epoch)) {
+            pdi_lanes_orphan(lanes, i);
             neighbour->used = 0;
+        }
     }
 }
 
@@ -165,13 +175,17 @@ static void greet(struct pdi_lanes *lanes)
 {
     pyddsi_peer peer;
     struct token token;
-    for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK; i++) {
+    for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK;
+         i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
-        if (!neighbour->used && neighbour->segment.memory != NULL)
+        if (!neighbour->used && neighbour->segment.memory != NULL) {
+            pdi_lanes_dismiss(lanes, neighbour, true);
             pdi_segment_free(&neighbour->segment);
+        }
         if (!neighbour->used && peer.state == ESTABLISHED && neighbour->epoch != peer.epoch + 1U &&
-            token_in(&peer, &token) && token.host == lanes->host)
+            token_in(&peer, &token) && token.host == lanes->host) {
             meet(lanes, neighbour, &token, peer.epoch + 1U);
+        }
     }
 }
 
@@ -180,15 +194,46 @@ bool pdi_lanes_look(struct pdi_lanes *lanes, pdi_time now)
     lanes->audience = pdi_node_audience_changes(lanes->node);
     lanes->wants = pdi_node_wants_changes(lanes->node);
     lanes->look = lanes->moving = 0;
+    lanes->due = PDI_TIME_NEVER;
     part(lanes);
-    bool moved = pdi_lanes_look_in(lanes);
+    bool moved = pdi_lanes_look_in(lanes, now);
     moved = pdi_lanes_look_out(lanes, now) || moved;
     greet(lanes);
     /* who has just been met may have something for us, or want something */
-    moved = pdi_lanes_look_in(lanes) || moved;
+    lanes->moving = 0;
+    moved = pdi_lanes_look_in(lanes, now) || moved;
     moved = pdi_lanes_look_out(lanes, now) || moved;
     lanes->audience = pdi_node_audience_changes(lanes->node); /* what we ourselves have changed */
     return moved;
+}
+
+void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now)
+{
+    pdi_atomic64_store_release(&lanes->page->magic, 0);
+    pdi_lanes_leave_all(lanes);
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        struct pdi_lane_out *lane = &lanes->out[i];
+        pdi_lock_take(&lane->lock);
+        if (lane->used) {
+            pdi_lane_flush(&lane->writer);
+        }
+        for (uint64_t left = lane->used ? lane->writer.readers : 0; left != 0; left &= left - 1) {
+            pdi_lanes_leave(lanes, lane, (unsigned)__builtin_ctzll(left), PYDDSI_BY_CLOSE, now);
+        }
+        lane->on = lane->waits = 0;
+        lane->closing = 1;
+        if (lane->used &&
+            lane->writer.open == 0) { /* else somebody writes into it, and fini frees it */
+            pdi_lanes_unmake(lanes, lane);
+        }
+        pdi_lock_give(&lane->lock);
+    }
+    for (uint32_t i = 0; i < lanes->peers_max; i++) {
+        if (lanes->neighbours[i].segment.memory != NULL) {
+            pdi_lanes_dismiss(lanes, &lanes->neighbours[i], true);
+            pdi_lanes_nudge(&lanes->neighbours[i]);
+        }
+    }
 }
 
 /* ---- the books ---- */
@@ -202,18 +247,6 @@ static uint64_t owed_by(const struct pdi_lane_out *lane)
     return owed;
 }
 
-uint64_t pdi_lanes_in_flight(struct pdi_lanes *lanes)
-{
-    uint64_t in_flight = 0;
-    for (uint32_t i = 0; i < lanes->out_used; i++) {
-        struct pdi_lane_out *lane = &lanes->out[i];
-        pdi_lock_take(&lane->lock);
-        in_flight += lane->used ? pdi_lane_in_flight(&lane->writer) : 0;
-        pdi_lock_give(&lane->lock);
-    }
-    return in_flight;
-}
-
 void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats)
 {
     uint64_t owed = lanes->owed;
@@ -224,7 +257,7 @@ void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats)
         pdi_lock_take(&lane->lock);
         if (lane->used) {
             owed += owed_by(lane);
-            in_flight += pdi_lane_in_flight(&lane->writer);
+            in_flight += pdi_lanes_unbrought(lanes, lane);
             stats->accepted += lane->put;
         }
         pdi_lock_give(&lane->lock);
@@ -234,19 +267,23 @@ void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats)
     stats->acknowledged += owed - lanes->lost - in_flight;
 }
 
-void pdi_lanes_count(const struct pdi_lanes *lanes, pyddsi_session_counts *counts)
+void pdi_lanes_count(struct pdi_lanes *lanes, pyddsi_session_counts *counts)
 {
     counts->lane_put = lanes->put;
     counts->lane_copied = lanes->copied;
     counts->lane_refused = lanes->refused;
+    counts->lane_taken = lanes->taken;
     for (uint32_t i = 0; i < lanes->out_used; i++) {
-        const struct pdi_lane_out *lane = &lanes->out[i];
+        struct pdi_lane_out *lane = &lanes->out[i];
+        pdi_lock_take(&lane->lock);
         if (lane->used) {
             counts->lanes++;
             counts->lane_put += lane->put;
             counts->lane_readers += (uint64_t)__builtin_popcountll(lane->writer.readers);
         }
+        pdi_lock_give(&lane->lock);
     }
-    for (uint32_t i = 0; i < lanes->in_used; i++)
+    for (uint32_t i = 0; i < lanes->in_used; i++) {
         counts->lane_taken += lanes->in[i].taken;
+    }
 }

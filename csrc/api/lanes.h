@@ -14,18 +14,44 @@
  * session writes; a session that wants the samples of one takes a place in its own page and asks to join.
  *
  * From the sockets to the lane. A lane's writer does not let a reader join before that peer has acknowledged everything
- * it was sent by the sockets; until then its puts wait, which takes a round trip. Acknowledged means that it lies in the
- * rings there, and what comes by the lane is pumped into the same rings: so nothing overtakes. The way back is the same: the
- * puts wait until the lane is empty.
+ * it was sent of this publisher by the sockets; until then its puts wait, which takes a round trip. Acknowledged means that
+ * it lies in the rings there, and what comes by the lane is pumped into the same rings: so nothing overtakes. Best effort is
+ * not acknowledged: it has left, at least, and what comes late by a socket is dropped there as overtaken. The way back
+ * is the same: the puts wait until all that was shown has been brought to the rings, which each reader tells beside its
+ * place (brought). It need not have been released: a lane that leads back is not written again, and its memory stays for as
+ * long as somebody maps it, so views into it last however long an application looks at them.
  *
  * One place for each session, however many of its subscribers want the samples: the pump hands a sample to the node, which
  * knows them. It runs when samples are taken, and in housekeeping when the writer finds its lane full; what a reader that
  * waits has no room for stays in the lane, the lane fills, and its writer waits.
  *
- * When a peer's session ends, its readers leave the lane, and what they had not released is written down. A lane outlives
- * its writer for as long as somebody reads it, so what was put before a crash is still delivered.
+ * Views. A position stands at the oldest sample that is still looked at. If that is for long, and nothing else is left to
+ * be read there, the lane's other readers must not wait for it: the writer begins a new lane, and the old one leads
+ * back, as if a sample had been too large for it. So an application may keep samples for as long as it likes.
  *
- * All of this happens with the session's lock in hand, except puts: each lane has a lock of its own for its writer.
+ * Ends.
+ *   - A subscriber is forgotten: its session leaves, once nothing is looked at any more. What it had not brought to its
+ *     rings the writer writes down.
+ *   - A publisher is forgotten, or its session closes: its readers bring and read all that was put.
+ *   - A reader's session ends: what it had not brought is written down, and it may still be there (it was stopped, perhaps),
+ *     so the lane is not written again. When it comes back, it gives up what it has not brought: that is in the books as
+ *     lost, and what comes by the new session must not be overtaken by it.
+ *   - A writer is killed: what it had put is still brought and read. Nobody else touches the places of a dead process, so
+ *     then, and only then, its reader frees them by itself.
+ *
+ * Who tells whom. All of it is told, nobody polls:
+ *
+ *     what                                      how                                         who looks
+ *     samples were put                          news of each reader rung                    its applications
+ *     somebody asks to join, joins, leaves      attention of the other set, chores rung     its housekeeping
+ *     room, when a put has found none           wanted (room) set before the last look;     applications that put
+ *                                               who releases takes it back and rings news
+ *     brought, when the writer waits for it     wanted (brought) likewise; attention too    housekeeping
+ *
+ * Locks. All of this happens with the session's lock in hand, except puts: each lane has a lock of its own for its writer,
+ * which is taken after the session's if both are needed. Under the lane's lock stand the writer and the marks on, others,
+ * waits, closing and put; they change only with both locks in hand, so either is enough to read them, but put itself needs
+ * none but the lane's.
  */
 #ifndef PDI_API_LANES_H
 #define PDI_API_LANES_H
@@ -36,7 +62,7 @@
 #include "node/node.h"
 #include "proto/lane.h"
 
-#define PDI_LANES_MAX 64U /* that a session writes, and that it reads */
+#define PDI_LANES_MAX  64U /* that a session writes, and that it reads */
 #define PDI_PAGE_MAGIC UINT64_C(0x6567617069646470)
 
 /* A lane, as the directory of its writer's page lists it. */
@@ -49,17 +75,33 @@ struct pdi_offer {
     struct pdi_atomic64 cookie;
 };
 
+/* All before this number has been brought to the rings of the session whose place it is. `held`: and taken from there, and
+ * some of it is being looked at; so nothing but the application's own will moves the position. */
+struct pdi_brought_mark {
+    PDI_CACHE_ALIGNED struct pdi_atomic64 number;
+    struct pdi_atomic32 held;
+};
+
+#define PDI_BROUGHT_NOTHING UINT64_MAX /* it has not begun */
+
 /* What sessions of one machine show each other. Whatever another wrote is read once, checked, and then used. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what different sides write stands apart. */
 struct pdi_shared_page {
     struct pdi_atomic64 magic;
     struct pdi_atomic64 cookie;
-    struct pdi_bell news;   /* of the session's applications */
-    struct pdi_bell chores; /* of its housekeeping */
+    struct pdi_bell news;                            /* of the session's applications */
+    struct pdi_bell chores;                          /* of its housekeeping */
     PDI_CACHE_ALIGNED struct pdi_atomic32 attention; /* set by others: look at what has changed */
-    struct pdi_atomic32 thirsty;                     /* a put waits for room in a lane */
+    struct pdi_atomic32 wanted; /* PDI_TELL_..: set by the session, taken back by who tells it */
     PDI_CACHE_ALIGNED struct pdi_offer offers[PDI_LANES_MAX];
     struct pdi_place places[PDI_LANES_MAX];
+    struct pdi_brought_mark brought[PDI_LANES_MAX]; /* of the same places */
+};
+
+enum {
+    PDI_TELL_ROOM = 1,    /* ring news when something has been released */
+    PDI_TELL_BROUGHT = 2, /* ring news and chores when something has been brought */
+    PDI_TELL_TAKEN = 4,   /* nobody asks for this */
 };
 
 /* A peer on this machine. */
@@ -85,9 +127,14 @@ struct pdi_lane_out {
     uint8_t closing; /* it leads back to the sockets; nobody joins any more */
     uint8_t space, reliable;
     uint64_t resource;
-    uint64_t put;                          /* samples that went by the lane alone */
-    uint64_t joined[PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
-    uint16_t peer[PDI_LANE_READERS_MAX];   /* and which peer it is */
+    uint64_t put; /* samples that went by the lane alone */
+    uint64_t joined
+        [PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
+    uint16_t peer[PDI_LANE_READERS_MAX]; /* and which peer it is */
+    size_t short_of;                     /* the size of a sample that found no room; 0: none */
+    pdi_time stuck;           /* since when readers only look at what they have; 0: they do not */
+    struct pdi_settle settle; /* what the one must have acknowledged who joins next: */
+    uint32_t joiner;          /* this peer, plus one */
 };
 
 #define PDI_LANE_NOBODY UINT32_MAX
@@ -102,10 +149,18 @@ struct pdi_lane_in {
     uint64_t cookie;
     uint64_t resource;
     uint64_t taken;
+    uint64_t first;     /* number: where we joined */
+    uint32_t ringed;    /* records in rings, */
+    uint32_t taken_out; /* and samples with the application */
+    uint8_t held;       /* what brought[] says */
     uint32_t peer;
+    uint32_t pid; /* of its writer */
     uint8_t used, active, has_next;
-    uint8_t orphan; /* the session with its writer has ended: it is emptied, and then left */
-    uint8_t freed;  /* something was released since its writer was last told */
+    uint8_t orphan;   /* the session with its writer has ended: it is emptied, and then left */
+    uint8_t farewell; /* its writer had closed before: nobody gives up what is in it */
+    uint8_t broken;   /* its writer wrote nonsense: it is left */
+    uint8_t leaving;  /* nobody wants its samples any more */
+    uint8_t tell;     /* PDI_TELL_..: what has happened since its writer was last told */
     uint8_t space, reliable;
 };
 
@@ -119,6 +174,7 @@ struct pdi_lane_open {
 
 struct pdi_lane_of {
     uint32_t publisher;
+    pdi_time again; /* a sample was too large for its lane: no other one before this time */
     struct pdi_atomic32 lane; /* index + 1; 0: none */
 };
 
@@ -133,13 +189,16 @@ struct pdi_lanes {
     struct pdi_lane_open open[PDI_LANE_LOANS_MAX];
     uint32_t peers_max, publishers_max;
     uint32_t lane_bytes, lane_samples;
+    uint32_t owners[PDI_LANES_MAX]; /* by place: the process whose lane it was last for */
     uint32_t publishers_used, in_used, out_used; /* those at and above were never used */
-    uint32_t freed;                              /* lanes in[] that are marked so */
-    uint64_t audience, wants;                    /* changes that were looked at */
-    uint8_t look;                                /* there is something to look at, */
-    uint8_t moving;                              /* and will be until some lane has moved */
+    uint32_t best_in;                            /* active lanes in[] of best effort */
+    uint32_t tell;            /* lanes in[] whose writers are to be told something */
+    pdi_time due;             /* when to look again */
+    uint64_t audience, wants; /* changes that were looked at */
+    uint8_t look;             /* there is something to look at, */
+    uint8_t moving; /* lanes wait for acknowledgements, or for readers to bring what was put */
     uint64_t host, random, cookies;
-    uint64_t put, owed, lost; /* of lanes and readers that are gone */
+    uint64_t put, taken, owed, lost; /* of lanes and readers that are gone */
     uint64_t refused, copied;
 };
 
@@ -158,38 +217,84 @@ bool pdi_lanes_look(struct pdi_lanes *lanes, pdi_time now);
 /* Whether look has something to do. */
 static inline bool pdi_lanes_due(const struct pdi_lanes *lanes)
 {
-    return lanes->look || lanes->moving ||
-           lanes->audience != pdi_node_audience_changes(lanes->node) ||
+    return lanes->look || lanes->audience != pdi_node_audience_changes(lanes->node) ||
            lanes->wants != pdi_node_wants_changes(lanes->node);
 }
 
 /* The books of all lanes, added to those of the node. */
 void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats);
-uint64_t pdi_lanes_in_flight(struct pdi_lanes *lanes);
-void pdi_lanes_count(const struct pdi_lanes *lanes, pyddsi_session_counts *counts);
+void pdi_lanes_count(struct pdi_lanes *lanes, pyddsi_session_counts *counts);
 /* Asks a neighbour's housekeeping to look. */
 void pdi_lanes_nudge(struct pdi_neighbour *neighbour);
 
-/* ---- writing (lanes_out.c) ---- */
+/* Readers are to tell this; before the last look at what they may tell. */
+static inline void pdi_lanes_want(struct pdi_lanes *lanes, uint32_t what)
+{
+    (void)pdi_atomic32_or(&lanes->page->wanted, what);
+}
+
+/* ---- writing: who reads (lanes_out.c) ---- */
 
 bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now);
+/* Takes this reader out; what it has not brought is written down for this reason. With both locks. */
+void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigned row,
+                     enum pyddsi_reason reason, pdi_time now);
+/* Places in a neighbour's page that wait for an answer of ours, and for nothing else any more; `gone`: all of them. */
+void pdi_lanes_dismiss(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, bool gone);
+/* How many samples its readers have not brought to their rings; with the lane's lock. */
+uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+
+/* ---- writing: lanes (lanes_make.c) ---- */
+
+struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of *of,
+                                    const pyddsi_aside *aside);
+void pdi_lanes_unmake(struct pdi_lanes *lanes, struct pdi_lane_out *lane);
+/* Shows in the directory what has changed of it. */
+void pdi_lanes_offer(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 void pdi_lanes_publisher(struct pdi_lanes *lanes, uint32_t publisher);
 void pdi_lanes_forget(struct pdi_lanes *lanes, uint32_t publisher);
 /* The lane that this publisher's puts may go by, or null. From any thread; what it says is certain under the lane's lock. */
 struct pdi_lane_out *pdi_lanes_of(struct pdi_lanes *lanes, uint32_t publisher);
+/* A sample is too large for the lane, which leads back to the sockets. AGAIN, until it does; BAD_ARGUMENT, and nothing
+ * happens: it is too large for those as well. With both locks. */
+int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size,
+                       pdi_time now);
+/* A publisher without a lane puts a sample: perhaps it may have one again. */
+void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 /* Wakes the readers who sleep; with the lane's lock. */
 void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
-/* Asks the readers to take what is there; with the session's lock. */
+/* Whether there is room. If not, we are told when there is: it must be asked after that, and is. With both locks. */
+int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size);
+/* Asks the readers to bring what is there; with both locks. */
 void pdi_lanes_hurry(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+/* The same for all lanes. */
+void pdi_lanes_hurry_all(struct pdi_lanes *lanes);
 
 /* ---- reading (lanes_in.c) ---- */
 
-bool pdi_lanes_look_in(struct pdi_lanes *lanes);
+bool pdi_lanes_look_in(struct pdi_lanes *lanes, pdi_time now);
+/* The session with this peer has ended. */
+void pdi_lanes_orphan(struct pdi_lanes *lanes, uint32_t peer);
+/* Leaves the lanes in which nothing is looked at; for the end of the session. */
+void pdi_lanes_leave_all(struct pdi_lanes *lanes);
 /* What has come, to the rings; at most so many samples of each lane. */
 void pdi_lanes_pump(struct pdi_lanes *lanes, uint32_t max, pdi_time now);
-/* Tells writers who wait that there is room again. */
+/* Tells writers what they want to know. */
 void pdi_lanes_tell(struct pdi_lanes *lanes);
+
+/* Whether a sample lies in a lane. */
+static inline bool pdi_lanes_have(uint32_t held)
+{
+    return held >> 30 == PDI_ENV_HELD >> 30;
+}
+
+/* The application has taken a sample, and has released one. */
+void pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held);
+void pdi_lanes_gave_back(struct pdi_lanes *lanes, uint32_t held);
+
+/* What the node asks: env.h. */
 void pdi_lanes_hold(void *lanes, uint32_t held);
 void pdi_lanes_release(void *lanes, uint32_t held);
+bool pdi_lanes_overtaken(void *lanes, uint32_t peer, uint8_t space, uint64_t resource);
 
 #endif

@@ -1,4 +1,7 @@
 /* lanes_in.c - the lanes that a session reads: asking to join, pumping, leaving. */
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +13,17 @@ static uint32_t held_of(uint32_t lane, uint64_t number)
     return PDI_ENV_HELD | lane << 16 | (uint32_t)(number & 0xffff);
 }
 
-static struct pdi_shared_page *page_of(const struct pdi_lanes *lanes, const struct pdi_lane_in *lane)
+static struct pdi_place *place_of(const struct pdi_lanes *lanes, const struct pdi_lane_in *lane)
 {
-    const struct pdi_neighbour *neighbour = &lanes->neighbours[lane->peer];
-    return neighbour->used ? (struct pdi_shared_page *)neighbour->segment.memory : NULL;
+    return &lanes->page->places[lane - lanes->in];
+}
+
+/* The writer's page; null when the session with it has ended. */
+static struct pdi_shared_page *page_of(const struct pdi_lanes *lanes,
+                                       const struct pdi_lane_in *lane)
+{
+    return lane->orphan ? NULL
+                        : (struct pdi_shared_page *)lanes->neighbours[lane->peer].segment.memory;
 }
 
 /* ---- holding ---- */
@@ -23,52 +33,131 @@ void pdi_lanes_hold(void *context, uint32_t held)
     struct pdi_lanes *lanes = context;
     struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
     lane->holds[held & 0xffff & (lane->reader.entries_max - 1)]++;
+    lane->ringed++;
+}
+
+static void mark(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint8_t what)
+{
+    lanes->tell += lane->tell == 0;
+    lane->tell |= what;
+}
+
+static void let_go(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t held)
+{
+    uint32_t index = held & 0xffff & (lane->reader.entries_max - 1);
+    if (--lane->holds[index] == 0) {
+        uint64_t base = lane->reader.base;
+        pdi_lane_release(&lane->reader, base + ((index - base) & (lane->reader.entries_max - 1)));
+        mark(lanes, lane, PDI_TELL_ROOM);
+    }
 }
 
 void pdi_lanes_release(void *context, uint32_t held)
 {
     struct pdi_lanes *lanes = context;
     struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
-    uint32_t index = held & 0xffff & (lane->reader.entries_max - 1);
-    if (--lane->holds[index] == 0) {
-        uint64_t base = lane->reader.base;
-        pdi_lane_release(&lane->reader, base + ((index - base) & (lane->reader.entries_max - 1)));
-        lanes->freed += !lane->freed;
-        lane->freed = 1;
+    lane->ringed--;
+    let_go(lanes, lane, held);
+}
+
+/* A record goes from its ring to the application with the hold that it has. */
+void pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held)
+{
+    struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
+    lane->taken_out++;
+    if (--lane->ringed == 0) {
+        mark(lanes, lane, PDI_TELL_TAKEN);
     }
 }
 
+/* The node releases what was in a ring; so before it does, it is as if it lay there again. */
+void pdi_lanes_gave_back(struct pdi_lanes *lanes, uint32_t held)
+{
+    struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
+    lane->taken_out--;
+    lane->ringed++;
+}
+
+/* Says whether only the application's will moves our position. */
+static bool tell_held(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+{
+    bool held = lane->ringed == 0 && lane->taken_out != 0 && !lane->has_next &&
+                pdi_lane_behind(&lane->reader) == 0;
+    if (held != lane->held) {
+        lane->held = held;
+        pdi_atomic32_store_release(&lanes->page->brought[lane - lanes->in].held, held);
+    }
+    return held;
+}
+
+/* Best effort that comes by a socket when later samples have come by the lane. */
+bool pdi_lanes_overtaken(void *context, uint32_t peer, uint8_t space, uint64_t resource)
+{
+    const struct pdi_lanes *lanes = context;
+    for (uint32_t i = 0; lanes->best_in != 0 && i < lanes->in_used; i++) {
+        const struct pdi_lane_in *lane = &lanes->in[i];
+        if (lane->used && lane->active && !lane->reliable && lane->peer == peer &&
+            lane->space == space && lane->resource == resource &&
+            lane->reader.taken - lane->has_next != lane->first && !lane->orphan &&
+            !pdi_lane_lost(&lane->reader)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A writer asks before its last look, and we answer after what it asked for: its word is changed by both, so one of us
+ * sees the other. */
 void pdi_lanes_tell(struct pdi_lanes *lanes)
 {
-    for (uint32_t i = 0; lanes->freed != 0 && i < lanes->in_used; i++) {
+    for (uint32_t i = 0; lanes->tell != 0 && i < lanes->in_used; i++) {
         struct pdi_lane_in *lane = &lanes->in[i];
-        if (!lane->freed)
+        uint32_t what = lane->tell;
+        if (what == 0) {
             continue;
-        lane->freed = 0;
-        lanes->freed--;
-        struct pdi_shared_page *page = lane->used ? page_of(lanes, lane) : NULL;
-        if (page != NULL && pdi_atomic32_load_acquire(&page->thirsty) != 0) {
-            pdi_atomic32_store_release(&page->attention, 1);
-            (void)pdi_bell_ring(&page->news);
-            (void)pdi_bell_ring(&page->chores);
         }
-        lanes->look = lanes->look || lane->orphan;
+        lane->tell = 0;
+        lanes->tell--;
+        lanes->look = lanes->look || lane->leaving || lane->orphan || pdi_lane_lost(&lane->reader);
+        struct pdi_shared_page *page = page_of(lanes, lane);
+        if (page == NULL) {
+            continue;
+        }
+        bool held = tell_held(lanes, lane);
+        uint32_t wanted = pdi_atomic32_and(&page->wanted, ~what);
+        if ((wanted & what) != 0) {
+            (void)pdi_bell_ring(&page->news);
+        }
+        if ((wanted & what & PDI_TELL_BROUGHT) != 0 || (held && (wanted & PDI_TELL_ROOM) != 0)) {
+            pdi_lanes_nudge(&lanes->neighbours[lane->peer]);
+        }
     }
 }
 
 /* ---- what has come ---- */
 
+/* Whether its writer has written down as lost what we have not brought, and goes on without us in another session. */
+static bool given_up(const struct pdi_lane_in *lane)
+{
+    return lane->orphan && !lane->farewell && pdi_lane_lost(&lane->reader);
+}
+
 static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max, pdi_time now)
 {
     uint32_t index = (uint32_t)(lane - lanes->in);
     uint64_t until = pdi_lane_next(&lane->reader);
+    uint64_t before = lane->reader.taken - lane->has_next;
+    if (given_up(lane) || lane->broken) {
+        lanes->look = 1;
+        return;
+    }
     for (uint32_t i = 0; i < max; i++) {
         if (!lane->has_next) {
             int status = pdi_lane_take(&lane->reader, until, &lane->next);
             if (status != PYDDSI_OK) {
-                lane->orphan = lane->orphan || status != PYDDSI_AGAIN;
-                lanes->look = lanes->look || lane->orphan;
-                return;
+                lane->broken = status == PYDDSI_BAD_INPUT;
+                lanes->look = lanes->look || status != PYDDSI_AGAIN;
+                break;
             }
             lane->has_next = 1;
             lane->holds[lane->next.number & (lane->reader.entries_max - 1)] = 1;
@@ -83,11 +172,17 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
             .space = lane->space,
             .reliable = lane->reliable,
         };
-        if (pdi_node_bring(lanes->node, &sample, now) != PYDDSI_OK)
-            return; /* there is no room for it now */
+        if (pdi_node_bring(lanes->node, &sample, now) != PYDDSI_OK) {
+            break; /* there is no room for it now */
+        }
         lane->has_next = 0;
-        lane->taken++;
-        pdi_lanes_release(lanes, sample.held);
+        let_go(lanes, lane, sample.held);
+    }
+    uint64_t brought = lane->reader.taken - lane->has_next;
+    if (brought != before) {
+        lane->taken += brought - before;
+        pdi_atomic64_store_release(&lanes->page->brought[index].number, brought);
+        mark(lanes, lane, PDI_TELL_BROUGHT);
     }
 }
 
@@ -95,17 +190,32 @@ void pdi_lanes_pump(struct pdi_lanes *lanes, uint32_t max, pdi_time now)
 {
     for (uint32_t i = 0; i < lanes->in_used; i++) {
         struct pdi_lane_in *lane = &lanes->in[i];
-        if (lane->used && lane->active)
+        if (lane->used && lane->active) {
             pump(lanes, lane, max, now);
+        }
     }
 }
 
-/* ---- coming and going ---- */
+/* ---- coming ---- */
+
+/* A place of a dead process is nobody's; that of one that is stopped may still be written to when it goes on. */
+static bool is_free(struct pdi_lanes *lanes, uint32_t index)
+{
+    struct pdi_place *place = &lanes->page->places[index];
+    if (pdi_place_state(place) == PDI_PLACE_FREE) {
+        return true;
+    }
+    if (lanes->owners[index] == 0 || kill((pid_t)lanes->owners[index], 0) == 0 || errno != ESRCH) {
+        return false;
+    }
+    pdi_place_clear(place);
+    return true;
+}
 
 static struct pdi_lane_in *free_lane(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
-        if (!lanes->in[i].used && pdi_place_state(&lanes->page->places[i]) == PDI_PLACE_FREE) {
+        if (!lanes->in[i].used && is_free(lanes, i)) {
             lanes->in_used = i < lanes->in_used ? lanes->in_used : i + 1;
             return &lanes->in[i];
         }
@@ -113,65 +223,50 @@ static struct pdi_lane_in *free_lane(struct pdi_lanes *lanes)
     return NULL;
 }
 
-static void detach(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+static void free_memory(struct pdi_lane_in *lane)
 {
-    struct pdi_place *place = &lanes->page->places[lane - lanes->in];
-    struct pdi_shared_page *page = page_of(lanes, lane);
-    if (page == NULL)
-        pdi_place_clear(place); /* nobody else will touch it */
-    else if (pdi_place_state(place) == PDI_PLACE_LOST)
-        pdi_place_clear(place);
-    else
-        pdi_place_end(place);
-    if (page != NULL)
-        pdi_lanes_nudge(&lanes->neighbours[lane->peer]);
-    lanes->freed -= lane->freed;
     pdi_segment_free(&lane->segment);
     free(lane->released);
     free(lane->holds);
-    *lane = (struct pdi_lane_in){.segment = {.fd = -1}};
 }
 
-static bool attach(struct pdi_lanes *lanes, uint32_t peer, uint64_t resource, uint64_t about,
-                   uint64_t fd, uint64_t size, uint64_t cookie)
+static void attach(struct pdi_lanes *lanes, uint32_t peer, const struct pdi_lane_in *found, int fd,
+                   size_t size)
 {
     char text[PYDDSI_TEXT_MAX];
     struct pdi_lane_in *lane = free_lane(lanes);
-    if (lane == NULL)
-        return false;
-    struct pdi_lane_in made = {.segment = {.fd = -1},
-                               .cookie = cookie,
-                               .resource = resource,
-                               .peer = peer,
-                               .space = (uint8_t)about,
-                               .reliable = (uint8_t)(about >> 8 & 1),
-                               .used = 1};
+    if (lane == NULL) {
+        return;
+    }
+    struct pdi_lane_in made = *found;
     size_t words = PDI_LANE_WORDS(PDI_LANE_ENTRIES_MAX);
     made.released = calloc(words, sizeof *made.released);
     made.holds = calloc(PDI_LANE_ENTRIES_MAX, sizeof *made.holds);
     if (made.released == NULL || made.holds == NULL ||
-        pdi_segment_map(&made.segment, lanes->neighbours[peer].pid, (int)fd, size, false, text,
-                        sizeof text) != PYDDSI_OK ||
-        pdi_lane_open(&made.reader, made.segment.memory, size, cookie, made.released, words) !=
+        pdi_segment_map(&made.segment, made.pid, fd, size, false, text, sizeof text) != PYDDSI_OK ||
+        pdi_lane_open(&made.reader, made.segment.memory, size, made.cookie, made.released, words) !=
             PYDDSI_OK) {
-        pdi_segment_free(&made.segment);
-        free(made.released);
-        free(made.holds);
+        free_memory(&made);
         lanes->refused++;
-        return false;
+        return;
     }
     *lane = made;
-    pdi_place_want(&lanes->page->places[lane - lanes->in], cookie, false);
+    uint32_t index = (uint32_t)(lane - lanes->in);
+    lanes->owners[index] = made.pid;
+    pdi_atomic64_store_relaxed(&lanes->page->brought[index].number, PDI_BROUGHT_NOTHING);
+    pdi_atomic32_store_relaxed(&lanes->page->brought[index].held, 0);
+    pdi_atomic64_store_relaxed(&lanes->page->places[index].position, PDI_BROUGHT_NOTHING);
+    pdi_place_want(&lanes->page->places[index], made.cookie, false);
     pdi_lanes_nudge(&lanes->neighbours[peer]);
-    return true;
 }
 
 static bool is_attached(const struct pdi_lanes *lanes, uint32_t peer, uint64_t cookie)
 {
     for (uint32_t i = 0; i < lanes->in_used; i++) {
         const struct pdi_lane_in *lane = &lanes->in[i];
-        if (lane->used && lane->cookie == cookie && lane->peer == peer)
+        if (lane->used && lane->cookie == cookie && lane->peer == peer) {
             return true;
+        }
     }
     return false;
 }
@@ -179,7 +274,8 @@ static bool is_attached(const struct pdi_lanes *lanes, uint32_t peer, uint64_t c
 /* What this neighbour offers, and we want. */
 static void browse(struct pdi_lanes *lanes, uint32_t peer)
 {
-    struct pdi_shared_page *page = (struct pdi_shared_page *)lanes->neighbours[peer].segment.memory;
+    const struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
+    const struct pdi_shared_page *page = (const struct pdi_shared_page *)neighbour->segment.memory;
     for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
         const struct pdi_offer *offer = &page->offers[i];
         uint64_t stamp = pdi_atomic64_load_acquire(&offer->stamp);
@@ -189,51 +285,137 @@ static void browse(struct pdi_lanes *lanes, uint32_t peer)
         uint64_t size = pdi_atomic64_load_acquire(&offer->size);
         uint64_t cookie = pdi_atomic64_load_acquire(&offer->cookie);
         if (stamp == 0 || (stamp & 1) != 0 || cookie == 0 || fd > INT32_MAX ||
-            pdi_atomic64_load_acquire(&offer->stamp) != stamp || (about >> 9 & 1) == 0)
+            pdi_atomic64_load_acquire(&offer->stamp) != stamp || (about >> 9 & 1) == 0) {
             continue; /* nothing; or it is being changed, and we are told when it has been */
-        if (!is_attached(lanes, peer, cookie) && pdi_node_wants(lanes->node, (uint8_t)about, resource))
-            (void)attach(lanes, peer, resource, about, fd, size, cookie);
+        }
+        struct pdi_lane_in found = {.segment = {.fd = -1},
+                                    .cookie = cookie,
+                                    .resource = resource,
+                                    .peer = peer,
+                                    .pid = neighbour->pid,
+                                    .space = (uint8_t)about,
+                                    .reliable = (uint8_t)(about >> 8 & 1),
+                                    .used = 1};
+        if (!is_attached(lanes, peer, cookie) &&
+            pdi_node_wants(lanes->node, found.space, resource)) {
+            attach(lanes, peer, &found, (int)fd, size);
+        }
     }
+}
+
+/* ---- going ---- */
+
+static void detach(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+{
+    struct pdi_place *place = place_of(lanes, lane);
+    bool told = page_of(lanes, lane) != NULL;
+    pdi_place_end(place);
+    if (pdi_place_state(place) == PDI_PLACE_LOST) {
+        pdi_place_clear(place); /* else it becomes free when its writer has seen that */
+    }
+    if (told) {
+        pdi_lanes_nudge(&lanes->neighbours[lane->peer]);
+    }
+    lanes->tell -= lane->tell != 0;
+    lanes->best_in -= lane->active && !lane->reliable;
+    lanes->taken += lane->taken;
+    free_memory(lane);
+    *lane = (struct pdi_lane_in){.segment = {.fd = -1}};
+}
+
+void pdi_lanes_orphan(struct pdi_lanes *lanes, uint32_t peer)
+{
+    for (uint32_t i = 0; i < lanes->in_used; i++) {
+        struct pdi_lane_in *lane = &lanes->in[i];
+        if (lane->used && !lane->orphan && lane->peer == peer) {
+            lane->farewell = pdi_atomic64_load_acquire(&page_of(lanes, lane)->magic) == 0;
+            lane->orphan = 1;
+        }
+    }
+}
+
+void pdi_lanes_leave_all(struct pdi_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->in_used; i++) {
+        struct pdi_lane_in *lane = &lanes->in[i];
+        if (lane->used && lane->reader.base == lane->reader.taken) {
+            pdi_place_end(place_of(lanes, lane));
+        }
+    }
+}
+
+/* Begins where the writer let us in, perhaps after it has left us already: all it put between is for us. */
+static int begin(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+{
+    struct pdi_place *place = place_of(lanes, lane);
+    int status = pdi_lane_start(&lane->reader, place);
+    if (status == PYDDSI_END && pdi_place_state(place) == PDI_PLACE_LOST) {
+        uint64_t position = pdi_atomic64_load_acquire(&place->position);
+        if (position != PDI_BROUGHT_NOTHING &&
+            pdi_lane_next(&lane->reader) - position <= lane->reader.entries_max) {
+            lane->reader.place = place;
+            lane->reader.base = lane->reader.taken = position;
+            lane->reader.span = lane->reader.entries_max;
+            status = PYDDSI_OK;
+        }
+    }
+    if (status == PYDDSI_OK) {
+        lane->active = 1;
+        lane->first = lane->reader.taken;
+        lanes->best_in += !lane->reliable;
+        pdi_atomic64_store_release(&lanes->page->brought[lane - lanes->in].number,
+                                   lane->reader.taken);
+        mark(lanes, lane, PDI_TELL_BROUGHT);
+    }
+    return status;
 }
 
 /* One lane that we read. True: it has begun. */
-static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time now)
 {
-    bool begun = false;
-    if (page_of(lanes, lane) == NULL)
-        lane->orphan = 1;
-    if (!lane->active) {
-        int status = lane->orphan ? PYDDSI_END
-                                  : pdi_lane_start(&lane->reader,
-                                                   &lanes->page->places[lane - lanes->in]);
-        begun = status == PYDDSI_OK;
-        lane->active = begun;
-        if (status != PYDDSI_OK && status != PYDDSI_AGAIN)
-            detach(lanes, lane);
-        return begun;
-    }
     bool wanted = pdi_node_wants(lanes->node, lane->space, lane->resource);
-    bool empty = !lane->has_next && pdi_lane_behind(&lane->reader) == 0;
-    bool lost = lane->orphan || pdi_lane_lost(&lane->reader);
-    if (!wanted && lane->has_next) {
-        lane->has_next = 0;
-        pdi_lanes_release(lanes, held_of((uint32_t)(lane - lanes->in), lane->next.number));
+    bool begun = false;
+    if (!lane->active) {
+        int status = begin(lanes, lane);
+        begun = status == PYDDSI_OK;
+        if (!begun && (status != PYDDSI_AGAIN || lane->orphan || !wanted)) {
+            detach(lanes, lane);
+        }
+        if (!begun) {
+            return false;
+        }
     }
-    if ((!wanted || (lost && empty)) && lane->reader.base == lane->reader.taken)
+    bool over = given_up(lane) || lane->broken;
+    lane->leaving = !wanted;
+    if (over && lane->has_next) {
+        lane->has_next = 0;
+        let_go(lanes, lane, held_of((uint32_t)(lane - lanes->in), lane->next.number));
+    }
+    /* Once it has left us nothing more comes, so this is looked at first. */
+    bool lost = lane->orphan || pdi_lane_lost(&lane->reader);
+    if (!over && !wanted) {
+        pump(lanes, lane, lane->reader.entries_max, now); /* to nobody, which is written down */
+    }
+    bool empty = !lane->has_next && pdi_lane_behind(&lane->reader) == 0;
+    if ((over || (!wanted && !lane->has_next) || (lost && empty)) &&
+        lane->reader.base == lane->reader.taken) {
         detach(lanes, lane);
+    }
     return begun;
 }
 
-bool pdi_lanes_look_in(struct pdi_lanes *lanes)
+bool pdi_lanes_look_in(struct pdi_lanes *lanes, pdi_time now)
 {
     bool moved = false;
     for (uint32_t i = 0; i < lanes->in_used; i++) {
-        if (lanes->in[i].used)
-            moved = look_at(lanes, &lanes->in[i]) || moved;
+        if (lanes->in[i].used) {
+            moved = look_at(lanes, &lanes->in[i], now) || moved;
+        }
     }
     for (uint32_t peer = 0; peer < lanes->peers_max; peer++) {
-        if (lanes->neighbours[peer].used)
+        if (lanes->neighbours[peer].used) {
             browse(lanes, peer);
+        }
     }
     return moved;
 }

@@ -59,7 +59,7 @@ static int open_port(pyddsi_session *session, char *text)
     const pyddsi_session_options *options = &session->options;
     struct pdi_port_options port = {
         .interface = options->interface,
-        .family = options->group.kind != 0 ? options->group.kind
+        .family = options->group.kind != 0   ? options->group.kind
                   : options->peer_count != 0 ? options->peers[0].kind
                                              : 4,
         .ttl = options->ttl,
@@ -67,6 +67,7 @@ static int open_port(pyddsi_session *session, char *text)
         .port = options->port,
         .receive_bytes = options->receive_bytes,
         .send_bytes = options->send_bytes,
+        .own_filter = 1, /* what we sent to the group ourselves need not wake us */
     };
     if (options->node.scout_to.kind != 0)
         port.group[port.groups++] = options->node.scout_to;
@@ -87,21 +88,23 @@ static int make_node(pyddsi_session *session, char *text)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (session->memory == MAP_FAILED) {
         session->memory = NULL;
-        (void)snprintf(text, PYDDSI_TEXT_MAX, "%zu MiB of memory are not to be had; smaller windows need less",
+        (void)snprintf(text, PYDDSI_TEXT_MAX,
+                       "%zu MiB of memory are not to be had; smaller windows need less",
                        session->memory_size >> 20);
         return PYDDSI_NO_SPACE;
     }
-    return pdi_node_init(&session->node, &session->options.node, session->memory, session->memory_size,
-                         pdi_session_now(session));
+    return pdi_node_init(&session->node, &session->options.node, session->memory,
+                         session->memory_size, pdi_session_now(session));
 }
 
 /* The word that a forked child finds wiped. */
 static int make_word(pyddsi_session *session, char *text)
 {
-    void *page =
-        mmap(NULL, WORD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, WORD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, WORD_PAGE, MADV_WIPEONFORK) != 0) {
-        (void)snprintf(text, PYDDSI_TEXT_MAX, "the system gives no memory that a fork wipes; Linux 4.14 or later is needed");
+        (void)snprintf(
+            text, PYDDSI_TEXT_MAX,
+            "the system gives no memory that a fork wipes; Linux 4.14 or later is needed");
         return PYDDSI_SYSTEM;
     }
     session->here = page;
@@ -143,8 +146,8 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
     if (session->lanes != NULL)
         pdi_lanes_begin(session->lanes, session->node);
     session->planned = PDI_TIME_NEVER;
-    status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep, session,
-                              text, PYDDSI_TEXT_MAX);
+    status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep,
+                              session, text, PYDDSI_TEXT_MAX);
     if (status == PYDDSI_OK)
         status = pdi_thread_start(&session->receive, "pyddsi-receive", pdi_session_receive, session,
                                   text, PYDDSI_TEXT_MAX);
@@ -222,64 +225,84 @@ static void drain(pyddsi_session *session, pdi_time until)
 {
     pyddsi_stats stats;
     while (pdi_session_enter(session)) { /* ends with the time */
+        uint32_t heard = pdi_bell_listen(session->bell);
         pdi_node_flush(session->node, pdi_session_now(session));
         pdi_session_send(session, PDI_APPLICATION);
+        if (session->lanes != NULL) {
+            pdi_lanes_want(session->lanes, PDI_TELL_BROUGHT);
+            pdi_lanes_hurry_all(session->lanes);
+        }
         pdi_node_stats(session->node, &stats);
-        if (session->lanes != NULL)
+        if (session->lanes != NULL) {
             pdi_lanes_stats(session->lanes, &stats);
-        uint32_t heard = pdi_bell_listen(session->bell);
+        }
         pdi_session_leave(session);
         pdi_time left = pdi_time_until(pdi_session_now(session), until);
         if (stats.owed == stats.acknowledged + stats.forgiven || left == 0) {
             pdi_bell_unlisten(session->bell);
             return;
         }
-        pdi_session_thirst(session, 1);
         (void)pdi_bell_wait(session->bell, heard, left);
-        pdi_session_thirst(session, -1);
     }
 }
 
-void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns)
+static void let_go(pyddsi_session *session, uint32_t count)
 {
-    if (pdi_atomic32_load_relaxed(session->here) == 0)
-        return; /* in a child the threads and the peers are its parent's */
-    drain(session, pdi_time_add(pdi_session_now(session), timeout_ns));
-    if (!pdi_session_enter(session))
-        return;
-    if (session->lanes != NULL)
-        pdi_lanes_close(session->lanes, pdi_session_now(session));
-    pdi_node_close(session->node, pdi_session_now(session));
+    if (pdi_atomic32_add(&session->holders, (uint32_t)-count) == count) {
+        destroy(session);
+    }
+}
+
+static void end(pyddsi_session *session)
+{
+    pdi_time now = pdi_session_now(session);
+    if (session->lanes != NULL) {
+        pdi_lanes_close(session->lanes, now);
+    }
+    pdi_node_close(session->node, now);
     session->closed = 1;
     pdi_session_send(session, PDI_APPLICATION);
     pdi_lock_give(&session->lock);
     stop(session);
 }
 
-static void let_go(pyddsi_session *session, uint32_t count)
+void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns)
 {
-    if (pdi_atomic32_add(&session->holders, (uint32_t)-count) == count)
-        destroy(session);
+    if (!pdi_session_here(session)) {
+        return; /* in a child the threads and the peers are its parent's */
+    }
+    (void)pdi_atomic32_add(&session->holders, 1); /* it may be freed meanwhile */
+    drain(session, pdi_time_add(pdi_session_now(session), timeout_ns));
+    if (pdi_session_enter(session)) {
+        end(session);
+    }
+    let_go(session, 1);
 }
 
 void pyddsi_session_free(pyddsi_session *session)
 {
-    if (session == NULL)
+    if (session == NULL) {
         return;
+    }
     pyddsi_session_close(session, 0);
     let_go(session, 1);
 }
 
 void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samples, size_t count)
 {
-    if (pdi_atomic32_load_relaxed(session->here) != 0) {
+    if (pdi_session_here(session)) {
         pdi_lock_take(&session->lock);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
+            if (pdi_lanes_have(samples[i].held)) {
+                pdi_lanes_gave_back(session->lanes, samples[i].held);
+            }
             pdi_node_release(session->node, &samples[i]);
-        if (session->closed)
+        }
+        if (session->closed) {
             pdi_lock_give(&session->lock);
-        else
+        } else {
             pdi_session_leave(session);
+        }
     }
     let_go(session, (uint32_t)count);
 }
@@ -321,20 +344,25 @@ uint64_t pyddsi_session_wall(const pyddsi_session *session)
     return session->wall;
 }
 
+/* The bell may be in memory that a child shares with its parent. */
 uint32_t pyddsi_session_listen(pyddsi_session *session)
 {
-    return pdi_bell_listen(session->bell);
+    return pdi_session_here(session) ? pdi_bell_listen(session->bell) : 0;
 }
 
 void pyddsi_session_unlisten(pyddsi_session *session)
 {
-    pdi_bell_unlisten(session->bell);
+    if (pdi_session_here(session)) {
+        pdi_bell_unlisten(session->bell);
+    }
 }
 
 int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeout_ns)
 {
-    if (pdi_atomic32_load_relaxed(session->here) == 0 ||
-        pdi_atomic32_load_acquire(&session->stopping) != 0) {
+    if (!pdi_session_here(session)) {
+        return PYDDSI_CLOSED;
+    }
+    if (pdi_atomic32_load_acquire(&session->stopping) != 0) {
         pdi_bell_unlisten(session->bell);
         return PYDDSI_CLOSED;
     }

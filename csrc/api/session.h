@@ -12,17 +12,25 @@
  *
  * Why a lock, when the window's word was made to do without: two threads meet in far more than the window (plans, rings,
  * the books), and an uncontended lock costs less than the atomic operations that all of these would need. What must be fast
- * without one is the way between processes, and that has none: lanes (session_lane.c).
+ * without one is the way between processes, and that has none: lanes (lanes.h).
  *
  * Who wakes whom:
  *
  *     bell           rung when                                        who sleeps
  *     news           samples, room, events (pdi_node_news moved)      applications: put, take, waits
- *     housekeeping   the node is due earlier than was planned         the housekeeping thread
+ *     chores         the node is due earlier than was planned,        the housekeeping thread
+ *                    or a neighbour wants something (lanes.h)
  *     (port)         the session closes                               the receive thread
  *
+ * Whoever sleeps listens first, then looks once more, and then sleeps; what he looks for is changed before the bell is rung.
+ * For housekeeping that is: planned (with the lock), attention and stopping (after it listens).
+ *
+ * The end. Close may be called more than once, and by several threads; each sample that was taken, each close under way and
+ * the application hold the session, and the last of them destroys it. So samples may be released after free, from any
+ * thread. Other calls may not: they return before free is called, as close makes them do.
+ *
  * A fork copies memory but no threads. The word `here` lies in a page that the system wipes in a child, so there every
- * call finds 0 and answers CLOSED.
+ * call finds 0 and answers CLOSED, and nothing there touches what is shared with the parent.
  */
 #ifndef PDI_API_SESSION_H
 #define PDI_API_SESSION_H
@@ -43,11 +51,12 @@ struct pyddsi_session {
     pdi_time planned; /* when housekeeping will look by itself */
     pdi_time flushed; /* when an application last sent what it put at once */
     uint64_t news;    /* pdi_node_news when the bell was last rung */
+    uint8_t moved;    /* it is to be rung in any case */
     uint8_t closed;
 
     /* rung from anywhere */
-    struct pdi_bell *bell;   /* news */
-    struct pdi_bell *chores; /* housekeeping */
+    struct pdi_bell *bell;    /* news */
+    struct pdi_bell *chores;  /* housekeeping */
     struct pdi_bell bells[2]; /* which they are without shared memory; else those of the page */
     struct pdi_lanes *lanes;  /* null: none */
 
@@ -64,7 +73,7 @@ struct pyddsi_session {
 
     /* counted by many */
     struct pdi_atomic32 stopping;
-    struct pdi_atomic32 holders; /* the application, and each sample it has not released */
+    struct pdi_atomic32 holders; /* see above */
     struct pdi_atomic64 sent[3], send_full, send_failed, bells_rung, wakeups[2];
 
     /* the descriptor for event loops, made when it is asked for */
@@ -79,12 +88,17 @@ static inline pdi_time pdi_session_now(const struct pyddsi_session *session)
     return pdi_clock_now() - session->begun;
 }
 
-/* While somebody waits for what readers of lanes release, they tell us. */
-static inline void pdi_session_thirst(struct pyddsi_session *session, int change)
+/* Whether this is the process that opened it. */
+static inline bool pdi_session_here(const struct pyddsi_session *session)
 {
-    if (session->lanes != NULL) {
-        (void)pdi_atomic32_add(&session->lanes->page->thirsty, (uint32_t)change);
-    }
+    return pdi_atomic32_load_relaxed(session->here) != 0;
+}
+
+/* The lane of a publisher, or null. */
+static inline struct pdi_lane_out *pdi_session_lane(const struct pyddsi_session *session,
+                                                    uint32_t publisher)
+{
+    return session->lanes != NULL ? pdi_lanes_of(session->lanes, publisher) : NULL;
 }
 
 /* Takes the lock. False, without it: the session is closed, or another process's. */
@@ -93,6 +107,23 @@ bool pdi_session_enter(pyddsi_session *session);
 void pdi_session_leave(pyddsi_session *session);
 /* Sends all that the node wants to send now; called and left with the lock in hand. */
 void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread);
+
+/* One sample, by whatever ways there are; with the lock. */
+struct pdi_put {
+    uint32_t publisher;
+    const void *data;
+    size_t size;
+};
+int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now);
+
+/* After something was written: sends it, if it is not to wait for company. */
+void pdi_session_push(pyddsi_session *session, pdi_time now);
+
+/* What an application waits for: tries, with the lock, until it is done, will never be, or the time is over. OK,
+ * BAD_ARGUMENT or AGAIN from each attempt. */
+typedef int pdi_session_attempt(pyddsi_session *session, void *context, pdi_time now);
+int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void *context,
+                    uint64_t timeout_ns);
 
 /* The threads. */
 void pdi_session_receive(void *session);

@@ -1,37 +1,45 @@
 /* session_call.c - declarations and looks: each call of node.h, with the lock around it. */
 #include "api/session.h"
 
-int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource, pyddsi_bytes name, uint8_t reliability, uint8_t durability, uint32_t *handle, int *answer)
+int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource,
+                            pyddsi_bytes name, uint8_t reliability, uint8_t durability,
+                            uint32_t *handle, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
-    int status = pdi_node_resource(session->node, space, resource, name, reliability, durability, handle, answer);
+    int status = pdi_node_resource(session->node, space, resource, name, reliability, durability,
+                                   handle, answer);
     pdi_session_send(session, PDI_APPLICATION);
     pdi_session_leave(session);
     return status;
 }
 
-int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection, pyddsi_bytes query, int is_global, uint32_t *handle, int *answer)
+int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
+                             pyddsi_bytes query, int is_global, uint32_t *handle, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
-    int status = pdi_node_selection(session->node, space, selection, query, is_global, handle, answer);
+    int status =
+        pdi_node_selection(session->node, space, selection, query, is_global, handle, answer);
     pdi_session_send(session, PDI_APPLICATION);
     pdi_session_leave(session);
     return status;
 }
 
-int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection, uint64_t new_selection, int is_global, uint32_t *handle, int *answer)
+int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
+                           uint64_t new_selection, int is_global, uint32_t *handle, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
-    int status = pdi_node_binding(session->node, space, old_selection, new_selection, is_global, handle, answer);
+    int status = pdi_node_binding(session->node, space, old_selection, new_selection, is_global,
+                                  handle, answer);
     pdi_session_send(session, PDI_APPLICATION);
     pdi_session_leave(session);
     return status;
 }
 
-int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options, uint32_t *publisher, int *answer)
+int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options,
+                             uint32_t *publisher, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
@@ -43,7 +51,8 @@ int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_opt
     return status;
 }
 
-int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_options *options, uint32_t *subscriber, int *answer)
+int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_options *options,
+                              uint32_t *subscriber, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
@@ -83,7 +92,8 @@ int pyddsi_session_conduit(pyddsi_session *session, uint32_t publisher)
     return status;
 }
 
-int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint, uint8_t reason)
+int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint,
+                                 uint8_t reason)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
@@ -93,7 +103,8 @@ int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint 
     return status;
 }
 
-int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes, uint32_t samples)
+int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes,
+                               uint32_t samples)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;

@@ -1,16 +1,14 @@
 /* session_thread.c - what the threads of a session do, and how packets leave. */
-#include <string.h>
 #include <unistd.h>
 
 #include "api/session.h"
 
 #define BURST_MAX 32U /* packets that come in before answers go out */
 #define PUMP_MAX  1024U
-#define PATIENCE  PDI_TIME_MS /* how soon a lane that waits is looked at again */
 
 bool pdi_session_enter(pyddsi_session *session)
 {
-    if (pdi_atomic32_load_relaxed(session->here) == 0) {
+    if (!pdi_session_here(session)) {
         return false; /* nobody would ever give the lock back in a child that was forked while it was held */
     }
     pdi_lock_take(&session->lock);
@@ -28,18 +26,31 @@ static void ring(pyddsi_session *session, struct pdi_bell *bell)
     }
 }
 
+/* What has changed for the lanes. True: housekeeping has to go on with it. */
+static bool look_at_lanes(pyddsi_session *session)
+{
+    struct pdi_lanes *lanes = session->lanes;
+    bool looked = false;
+    pdi_lanes_tell(lanes);
+    if (session->closed) {
+        return false;
+    }
+    /* a lane that is moving waits for an acknowledgement, which is news */
+    if (pdi_lanes_due(lanes) || (lanes->moving && pdi_node_news(session->node) != session->news)) {
+        looked = true;
+        session->moved |= pdi_lanes_look(lanes, pdi_session_now(session));
+        pdi_lanes_tell(lanes);
+    }
+    return (looked && (lanes->moving || pdi_lanes_due(lanes))) || lanes->due < session->planned;
+}
+
 void pdi_session_leave(pyddsi_session *session)
 {
-    bool looked = false;
-    if (session->lanes != NULL) {
-        if (pdi_lanes_due(session->lanes) && !session->closed)
-            looked = pdi_lanes_look(session->lanes, pdi_session_now(session));
-        pdi_lanes_tell(session->lanes);
-    }
-    bool moving = session->lanes != NULL && session->lanes->moving && session->planned != 0;
-    bool early = moving || pdi_node_due(session->node) < session->planned;
+    bool early = session->lanes != NULL && look_at_lanes(session);
+    early = early || pdi_node_due(session->node) < session->planned;
     uint64_t news = pdi_node_news(session->node);
-    bool moved = looked || news != session->news;
+    bool moved = session->moved || news != session->news;
+    session->moved = 0;
     session->news = news;
     if (early) {
         session->planned = 0; /* it is being told: nobody else need do it */
@@ -59,13 +70,14 @@ void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
     pyddsi_endpoint to;
     size_t size;
     while (pdi_node_output(session->node, packet, sizeof packet, &size, &to,
-                           pdi_session_now(session)) == PYDDSI_OK) { /* ends with what the windows hold */
+                           pdi_session_now(session)) ==
+           PYDDSI_OK) { /* ends with what the windows hold */
         pdi_lock_give(&session->lock);
         int status = pdi_port_send(session->port, &to, packet, size);
         (void)pdi_atomic64_add(&session->sent[thread], 1);
         if (status != PYDDSI_OK) {
-            (void)pdi_atomic64_add(status == PYDDSI_AGAIN ? &session->send_full : &session->send_failed,
-                                   1);
+            (void)pdi_atomic64_add(
+                status == PYDDSI_AGAIN ? &session->send_full : &session->send_failed, 1);
         }
         pdi_lock_take(&session->lock);
     }
@@ -119,14 +131,40 @@ void pdi_session_receive(void *context)
 static void attend(pyddsi_session *session, pdi_time now)
 {
     struct pdi_lanes *lanes = session->lanes;
-    if (lanes == NULL || session->closed)
+    if (lanes == NULL || session->closed) {
         return;
+    }
     if (pdi_atomic32_and(&lanes->page->attention, 0) != 0) {
         lanes->look = 1;
         pdi_lanes_pump(lanes, PUMP_MAX, now);
     }
-    if (pdi_lanes_due(lanes) && pdi_lanes_look(lanes, now))
-        session->news--; /* so that leave rings the bell */
+    if (pdi_lanes_due(lanes) || lanes->moving || lanes->due <= now) {
+        session->moved |= pdi_lanes_look(lanes, now);
+    }
+}
+
+/* Everything that is to be done now. Answers when there is more to do. */
+static pdi_time work(pyddsi_session *session)
+{
+    pdi_time now = pdi_session_now(session);
+    if (pdi_node_due(session->node) <= now) {
+        pdi_node_tick(session->node, now);
+    }
+    attend(session, now);
+    pdi_session_send(session, PDI_HOUSEKEEPING);
+    if (session->lanes != NULL && session->lanes->moving) {
+        attend(session, now); /* it may have waited for what has just been sent */
+    }
+    pdi_time due = pdi_node_due(session->node);
+    return session->lanes != NULL && session->lanes->due < due ? session->lanes->due : due;
+}
+
+/* After we have begun to listen: whether somebody has asked for something before that. */
+static bool is_asked(const pyddsi_session *session)
+{
+    return pdi_atomic32_load_acquire(&session->stopping) != 0 ||
+           (session->lanes != NULL &&
+            pdi_atomic32_load_acquire(&session->lanes->page->attention) != 0);
 }
 
 void pdi_session_housekeep(void *context)
@@ -134,20 +172,12 @@ void pdi_session_housekeep(void *context)
     pyddsi_session *session = context;
     while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
         pdi_lock_take(&session->lock);
-        pdi_time now = pdi_session_now(session);
-        if (pdi_node_due(session->node) <= now) {
-            pdi_node_tick(session->node, now);
-        }
-        attend(session, now);
-        pdi_session_send(session, PDI_HOUSEKEEPING);
-        pdi_time due = pdi_node_due(session->node);
-        if (session->lanes != NULL && session->lanes->moving)
-            due = due < now + PATIENCE ? due : now + PATIENCE;
+        pdi_time due = work(session);
         session->planned = due;
         uint32_t heard = pdi_bell_listen(session->chores);
         pdi_session_leave(session);
-        now = pdi_session_now(session);
-        if (due <= now || pdi_atomic32_load_acquire(&session->stopping) != 0) {
+        pdi_time now = pdi_session_now(session);
+        if (due <= now || is_asked(session)) {
             pdi_bell_unlisten(session->chores);
             continue;
         }
@@ -164,9 +194,13 @@ void pdi_session_relay(void *context)
     const uint64_t one = 1;
     while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
         uint32_t heard = pdi_bell_listen(session->bell);
-        /* what happened between two waits has been told: the bell counts while we listen, and a loop tries before it sleeps */
-        (void)write(session->relay_fd, &one, sizeof one);
+        /* between two waits nobody tells us; so whatever there was is told now */
+        (void)!write(session->relay_fd, &one, sizeof one);
+        if (pdi_atomic32_load_acquire(&session->stopping) != 0) {
+            pdi_bell_unlisten(session->bell);
+            break;
+        }
         (void)pdi_bell_wait(session->bell, heard, PDI_TIME_NEVER);
     }
-    (void)write(session->relay_fd, &one, sizeof one);
+    (void)!write(session->relay_fd, &one, sizeof one);
 }

@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The system may not mark these as private: the word may lie in memory that another process maps elsewhere. */
+/* The system may not mark these as private: the word may lie in memory that another process maps
+ * elsewhere. */
 static long futex(struct pdi_bell *bell, int operation, uint32_t value,
                   const struct timespec *timeout)
 {

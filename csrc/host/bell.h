@@ -1,7 +1,8 @@
 /* bell.h - waking whoever waits for something, in this process or another.
  *
- * A bell is one cache line with two words. `rings` counts how often it was rung; it is what the system lets threads sleep
- * on. `asleep` counts those who listen, so that ringing costs no system call while nobody does.
+ * A bell is one cache line with two words. `rings` counts how often it was rung; it is what the
+ * system lets threads sleep on. `asleep` counts those who listen, so that ringing costs no system
+ * call while nobody does.
  *
  *     who waits                                      who has made something happen
  *     heard = listen      asleep + 1                 (the change itself: a store that releases)
@@ -10,20 +11,25 @@
  *     wait(heard)                      ▼                        ▼
  *        sleeps while rings == heard ◄────── wakes ───── rings + 1
  *
- * Why nothing is slept through. Whoever waits changes `asleep` and then looks; whoever rings stores and then changes
- * `asleep`, if only by nothing. The changes of one word have one order. If the ringer's is the later, it finds us counted,
- * and rings: then `rings` differs from what we heard, be we asleep already or not yet. If ours is the later, it has
- * acquired what the ringer released, and our look finds the change. (This is what a full barrier on either side is usually
- * taken for. A change by nothing does the same in words that the thread sanitizer and a seed can follow, and costs no more.)
+ * Why nothing is slept through. Whoever waits changes `asleep` and then looks; whoever rings stores
+ * and then changes `asleep`, if only by nothing. The changes of one word have one order. If the
+ * ringer's is the later, it finds us counted, and rings: then `rings` differs from what we heard,
+ * be we asleep already or not yet. If ours is the later, it has acquired what the ringer released,
+ * and our look finds the change. (This is what a full barrier on either side is usually taken for.
+ * A change by nothing does the same in words that the thread sanitizer and a seed can follow, and
+ * costs no more.)
  *
- * Sleeping may end without a reason, so whoever waits looks again in any case. Whoever listens ends it by exactly one of
- * unlisten and wait. A process that dies while it listens leaves `asleep` too high, for as long as the bell lasts:
- * ringing then costs a system call each time, and is never missed. A neighbour that writes nonsense into the words can
- * wake us in vain or let us sleep until our own time is over; so nobody sleeps for ever by a bell that others ring.
+ * Sleeping may end without a reason, so whoever waits looks again in any case. Whoever listens ends
+ * it by exactly one of unlisten and wait. A process that dies while it listens leaves `asleep` too
+ * high, for as long as the bell lasts: ringing then costs a system call each time, and is never
+ * missed. A neighbour that writes nonsense into the words can wake us in vain or let us sleep until
+ * our own time is over; so nobody sleeps for ever by a bell that others ring.
  *
- * Bells may lie in memory that processes share: nothing here points anywhere. All zero is a bell that was never rung.
+ * Bells may lie in memory that processes share: nothing here points anywhere. All zero is a bell
+ * that was never rung.
  *
- * Why not an eventfd: it costs a system call on either side each time, whether or not anybody sleeps.
+ * Why not an eventfd: it costs a system call on either side each time, whether or not anybody
+ * sleeps.
  */
 #ifndef PDI_HOST_BELL_H
 #define PDI_HOST_BELL_H
@@ -60,12 +66,13 @@ static inline void pdi_bell_unlisten(struct pdi_bell *bell)
     (void)pdi_atomic32_add(&bell->asleep, UINT32_MAX);
 }
 
-/* Sleeps until the bell is rung, or was since `heard`, or `timeout` nanoseconds are over (PDI_TIME_NEVER: for ever), or
- * a signal comes; and stops listening.
+/* Sleeps until the bell is rung, or was since `heard`, or `timeout` nanoseconds are over
+ * (PDI_TIME_NEVER: for ever), or a signal comes; and stops listening.
  * PYDDSI_OK: look again; PYDDSI_AGAIN: the time is over; PYDDSI_END: a signal came. */
 int pdi_bell_wait(struct pdi_bell *bell, uint32_t heard, pdi_time timeout);
 
-/* After the change: wakes whoever listens. Answers whether anybody did, which has cost a system call. */
+/* After the change: wakes whoever listens. Answers whether anybody did, which has cost a system
+ * call. */
 static inline bool pdi_bell_ring(struct pdi_bell *bell)
 {
     if (pdi_atomic32_add(&bell->asleep, 0) == 0) {

@@ -95,8 +95,8 @@ int pdi_segment_make(struct pdi_segment *segment, const char *name, size_t size,
 
 /* ---- another's ---- */
 
-/* Looks at what stands there without opening it: a path descriptor does nothing to the file, not even to a pipe or a
- * device. PYDDSI_OK and *path. */
+/* Looks at what stands there without opening it: a path descriptor does nothing to the file, not
+ * even to a pipe or a device. PYDDSI_OK and *path. */
 static int look(uint32_t pid, int fd, size_t size, int *path, char *text, size_t room)
 {
     char name[PATH_ROOM];

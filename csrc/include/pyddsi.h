@@ -699,6 +699,7 @@ enum pyddsi_end {
 typedef struct {
     uint8_t kind; /* enum pyddsi_event_kind */
     uint8_t status;
+    uint8_t space; /* of the resource */
     uint8_t id_size;
     uint8_t id[16]; /* of the peer */
     pyddsi_endpoint endpoint;
@@ -712,6 +713,17 @@ typedef struct {
     uint64_t incarnation;
     uint64_t time_ns;
 } pyddsi_event;
+
+/* What a peer has declared. */
+typedef struct {
+    uint32_t peer;
+    uint8_t kind; /* enum pyddsi_declaration_kind: RESOURCE, SELECTION or SUBSCRIPTION */
+    uint8_t space;
+    uint8_t mode;      /* of a subscription */
+    uint64_t id;       /* as on the wire */
+    uint32_t name_at;  /* where its name begins in the memory given, if it is known, */
+    uint32_t name_size; /* and how long it is; of a selection, the query */
+} pyddsi_known;
 
 /* What a node has done so far. Samples are counted once where they are accepted, and once per peer that was to have
  * them (owed). The books: owed = acknowledged + in flight + dropped at the windows, at every moment. */
@@ -851,7 +863,8 @@ int pyddsi_sim_link_set(pyddsi_sim *sim, int from, int to, const pyddsi_sim_link
 int pyddsi_sim_link_get(const pyddsi_sim *sim, int from, int to, pyddsi_sim_link *link);
 int pyddsi_sim_cut(pyddsi_sim *sim, int from, int to, int cut); /* one direction */
 int pyddsi_sim_crash(pyddsi_sim *sim, int node); /* without a word; packets to it are lost */
-/* A new incarnation with the same id, and with the same port or the next. A running node crashes first. */
+/* A new incarnation with the same id, and with the same port or the next. A running node crashes first. With the same
+ * port, what is in flight from and to it is lost. */
 int pyddsi_sim_restart(pyddsi_sim *sim, int node, int same_port);
 /* The node does nothing for so long: packets wait for it, deadlines pass. 0: it goes on now. */
 int pyddsi_sim_pause(pyddsi_sim *sim, int node, uint64_t duration_ns);
@@ -1073,6 +1086,10 @@ int pyddsi_session_status(pyddsi_session *session, uint32_t handle);
 /* Those with a time wait so long at most for room: OK, AGAIN, BAD_ARGUMENT, CLOSED. */
 int pyddsi_session_put(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
                        uint64_t timeout_ns);
+/* A sample larger than the windows, of a reliable publisher; accepted when the last of it has found room. If the time is
+ * over before, it is given up. No other sample of the publisher can be put meanwhile: AGAIN. */
+int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
+                             uint64_t timeout_ns);
 int pyddsi_session_put_many(pyddsi_session *session, uint32_t publisher, const pyddsi_bytes *samples,
                             size_t count, size_t *taken, uint64_t timeout_ns);
 int pyddsi_session_put_name(pyddsi_session *session, pyddsi_bytes name, int reliable, const void *data,
@@ -1093,6 +1110,14 @@ int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint 
                                  uint8_t reason);
 int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
 int pyddsi_session_event(pyddsi_session *session, pyddsi_event *event);
+/* Wakes all who sleep by listen and wait, and what waits for the descriptor. */
+void pyddsi_session_ring(pyddsi_session *session);
+/* The name of a resource, given its id as on the wire. OK; END: it is not known here; NO_SPACE. */
+int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uint8_t *name, size_t room,
+                        size_t *size);
+/* What the peers have declared. OK; NO_SPACE: there are *count, of which the first `max` are written. */
+int pyddsi_session_known(pyddsi_session *session, pyddsi_known *known, size_t max, size_t *count,
+                         uint8_t *names, size_t room);
 int pyddsi_session_drop(pyddsi_session *session, uint32_t index, pyddsi_drop *drop);
 int pyddsi_session_stats(pyddsi_session *session, pyddsi_stats *stats);
 int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *peer);

@@ -5,6 +5,7 @@
  * nothing else here.
  */
 #include "node/state.h"
+#include "wire/list.h"
 
 static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
@@ -29,6 +30,37 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
     node->stats.pings_out++;
     pdi_hello_reply(
         node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
+}
+
+/* ---- a session of zhe that goes on where ours has begun ----
+ *
+ * Who restarts within his lease is taken by zhe for the one he was: it goes on in its session, and never repeats what it
+ * declared. Its result for a commit of ours shows which of its conduits is for us alone, and the first SYNCH there that
+ * it does not begin at 0. A CLOSE then makes it begin anew; only once, whatever comes of it. (A group's numbers say
+ * nothing: others have heard them too. Conduit 0 may be a group's even for results.) */
+
+void pdi_session_early(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                       const pyddsi_message *message)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    pyddsi_declaration declaration;
+    if (message->kind != PYDDSI_DECLARE || who->session != 0 || who->renewed || conduit == 0) {
+        return;
+    }
+    pyddsi_list list = message->declarations;
+    while (pdi_list_declaration(&list, &declaration) == PYDDSI_OK) { /* its bytes at most */
+        who->results |= (uint64_t)(declaration.kind == PYDDSI_RESULT) << conduit;
+    }
+}
+
+bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                          const pyddsi_message *message)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    uint64_t count = (message->flags & PYDDSI_U) != 0 ? message->count : 0;
+    bool goes_on = (who->results >> conduit & 1) != 0 && message->sn != (count & node->seq.mask);
+    who->renewed = who->renewed || goes_on;
+    return goes_on;
 }
 
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)

@@ -4,7 +4,7 @@
  * node has to do with it:
  *
  *     audience   who is to get this publisher's samples, if they may go another way at all
- *     settle     everything that a peer was sent has been acknowledged; until then nothing may overtake it
+ *     settle     what a peer was sent of this publisher has been acknowledged; until then nothing may overtake it
  *     carry      from now on these peers are served the other way, and the plan leaves them out
  *     wants      whether anybody here would get the samples of such a resource
  *     bring      a sample that came the other way: to its readers, as if it had come in a packet
@@ -40,38 +40,94 @@ int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, py
     return PYDDSI_OK;
 }
 
-int pdi_node_settle(struct pdi_node *node, uint32_t peer)
+/* Whether this peer has what was written on this conduit before these numbers; else it is asked. */
+static bool reached(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                    uint64_t number, uint64_t best)
 {
+    const struct pdi_member *member = pdi_node_member(node, conduit, peer);
     bool settled = true;
-    for (uint32_t row = 0; row <= node->config.multicasts; row++) {
-        struct pdi_conduit *conduit =
-            row < node->config.multicasts ? &node->out[row] : pdi_node_unicast(node, peer);
-        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (!conduit->open || !member->joined || member->acked == conduit->window.next) {
-            continue;
-        }
+    if (!conduit->open || !member->joined) {
+        return true;
+    }
+    if (conduit->big_left != 0 ||
+        (int64_t)(conduit->best - conduit->draft_samples - conduit->sealed_samples - best) < 0) {
+        settled = false;
+        conduit->draft_at = node->now;
+        pdi_bitset_set(node->work, conduit->number);
+    }
+    if (member->acked < number) {
         settled = false;
         conduit->flush = 1;
         conduit->synch =
             conduit->synch == 0 && conduit->sent == conduit->window.next ? 2 : conduit->synch;
         pdi_bitset_set(node->work, conduit->number);
     }
+    return settled;
+}
+
+int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
+                    struct pdi_settle *settle)
+{
+    const struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    if (publisher == NULL || peer >= node->peers_used) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    bool grouped = publisher->conduit < node->config.multicasts;
+    struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
+    struct pdi_conduit *single = pdi_node_unicast(node, peer);
+    if (settle->begun != node->peers[peer].mine) {
+        *settle = (struct pdi_settle){.begun = node->peers[peer].mine,
+                                      .group = grouped ? group->window.next : 0,
+                                      .group_best = grouped ? group->best : 0,
+                                      .single = single->window.next,
+                                      .single_best = single->best};
+    }
+    bool settled = reached(node, single, peer, settle->single, settle->single_best);
+    if (grouped) {
+        settled = reached(node, group, peer, settle->group, settle->group_best) && settled;
+    }
     return settled ? PYDDSI_OK : PYDDSI_AGAIN;
 }
 
+/* While some are carried the others get a copy each; their first one waits until what went by the group has been
+ * acknowledged. The way back to the group is taken when nothing is under way to any of them (pdi_plan). */
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     if (publisher == NULL || peer >= node->peers_used) {
         return;
     }
+    bool grouped = publisher->multicast;
     if (on) {
         pdi_bitset_set(publisher->carried, peer);
+        publisher->apart = 1;
     } else {
         pdi_bitset_clear(publisher->carried, peer);
     }
     publisher->planned = 0;
     (void)pdi_plan(node, publisher, now);
+    if (grouped && !publisher->multicast && publisher->reliable && publisher->singles != 0) {
+        publisher->move_from = 0;
+        publisher->move_after = publisher->conduit + 1U;
+        publisher->move_number = node->out[publisher->conduit].window.next;
+    }
+}
+
+/* Whether a publisher that has nobody carried any more may use its group again. */
+bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher)
+{
+    uint32_t peers = node->peers_used;
+    if (pdi_bitset_find(publisher->carried, peers, 0) < peers) {
+        return false;
+    }
+    for (uint32_t peer = pdi_bitset_find(publisher->singles_bits, peers, 0); peer < peers;
+         peer = pdi_bitset_find(publisher->singles_bits, peers, peer + 1)) {
+        const struct pdi_conduit *single = pdi_node_unicast(node, peer);
+        if (single->open && pdi_conduit_base(single) != single->window.next) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The session with this peer has ended; the next one begins in the usual way. */

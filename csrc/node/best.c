@@ -17,8 +17,10 @@ static void seal(struct pdi_node *node, struct pdi_conduit *conduit)
     conduit->sealed = conduit->draft;
     conduit->sealed_size = conduit->draft_size;
     conduit->sealed_samples = conduit->draft_samples;
+    conduit->sealed_more = conduit->draft_more;
     conduit->draft = other;
     conduit->draft_size = conduit->draft_samples = 0;
+    conduit->draft_more = 0;
     pdi_bitset_set(node->work, conduit->number);
 }
 
@@ -31,7 +33,8 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
     uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
     if (conduit->draft_size + size > node->config.packet_max) {
         if (conduit->sealed_size != 0) {
-            pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0, conduit->sealed_samples, now);
+            pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0,
+                     conduit->sealed_samples + conduit->sealed_more, now);
         }
         seal(node, conduit);
     }
@@ -41,6 +44,7 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
                    conduit->draft);
     conduit->best++;
     conduit->draft_samples++;
+    conduit->draft_more += pdi_pack_samples(model, bytes) - 1;
     if (conduit->draft_samples == 1) {
         conduit->draft_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
     }
@@ -113,6 +117,7 @@ size_t pdi_best_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_
     if (pdi_pack_size(node, conduit, entry, conduit->best) > room) {
         entry->size = 0;
         conduit->big_left = 0; /* the driver's memory is smaller than it said */
+        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_SIZE, entry->space, entry->id, 1, node->now);
     }
     const uint8_t *bytes = pdi_window_data(&node->scratch, &conduit->big_loan) + done;
     uint8_t *end = entry->size != 0

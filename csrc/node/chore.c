@@ -174,6 +174,9 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
     struct pdi_node_peer *who = &node->peers[peer];
     uint8_t state = pdi_peer_look(&who->word).state;
+    if (chore->answered != 0 && chore->answered != who->mine) {
+        return; /* it is late, and answers an OPEN of an earlier session */
+    }
     who->probes = 0;
     if (state == PDI_PEER_ESTABLISHED && chore->session != 0 && age_of(chore, who) == NEWER) {
         struct pdi_chore again = *chore;

@@ -354,9 +354,27 @@ static bool untold(struct pdi_publisher *publisher, const struct pdi_change *cha
     return gone;
 }
 
+/* Changes for which there was no place count as lost events. A publisher must not miss one: each makes its plan anew, if
+ * its links have changed. */
+static void count_lost(struct pdi_node *node, pdi_time now)
+{
+    uint64_t lost = pdi_registry_changes_lost(node->registry);
+    if (lost == node->changes_lost) {
+        return;
+    }
+    node->stats.events_lost += lost - node->changes_lost;
+    node->changes_lost = lost;
+    for (uint32_t i = 0; i < node->publishers_used; i++) {
+        if (node->publishers[i].used) {
+            (void)pdi_plan(node, &node->publishers[i], now);
+        }
+    }
+}
+
 void pdi_declare_changes(struct pdi_node *node, pdi_time now)
 {
     struct pdi_change change;
+    count_lost(node, now);
     while (pdi_registry_change(node->registry, &change) == PYDDSI_OK) { /* at most its ring */
         uint64_t ours = PDI_NONE;
         (void)pdi_map_get(&node->handles, change.handle, &ours);
@@ -371,6 +389,7 @@ void pdi_declare_changes(struct pdi_node *node, pdi_time now)
         pdi_event_peer(node, event, change.peer);
         event->handle = (uint32_t)ours;
         event->status = change.status;
+        event->space = change.space;
         event->resource = change.id;
     }
 }

@@ -301,6 +301,11 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     if (arrival->reliable && !passes(node, arrival, space, id)) {
         return PYDDSI_AGAIN;
     }
+    if (!arrival->reliable && node->env.overtaken != NULL &&
+        node->env.overtaken(node->env.context, arrival->peer, space, id)) {
+        pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_OLD, space, id, 1, now);
+        return PYDDSI_OK;
+    }
     uint32_t series;
     while (!message->fragment && node->assembler.used != 0 && /* at most the series */
            pdi_assembler_close(&node->assembler, owner_of(arrival), &series) == PYDDSI_OK) {

@@ -6,12 +6,6 @@
  */
 #include "node/state.h"
 
-static void promise(struct pdi_conduit *conduit, uint64_t bytes, uint32_t numbers, uint32_t samples)
-{
-    conduit->promised = samples == 0 ? 0 : conduit->promised + bytes * samples;
-    conduit->promised_numbers = samples == 0 ? 0 : conduit->promised_numbers + numbers * samples;
-}
-
 /* Adds what the handler of this reader may write for so many samples to the conduits concerned; 0 samples: nothing is
  * promised there any more. */
 static void add_promise(struct pdi_node *node, const struct pdi_subscriber *reader,
@@ -25,28 +19,14 @@ static void add_promise(struct pdi_node *node, const struct pdi_subscriber *read
         }
         (void)pdi_plan(node, publisher, node->now);
         uint32_t numbers = pdi_publish_pieces(bytes, pdi_publish_piece(node, publisher, bytes));
-        struct pdi_way way = pdi_way_usual(node, publisher);
-        if (way.group != NULL) {
-            promise(way.group, bytes, numbers, samples);
-        }
-        for (uint32_t peer = pdi_way_next(node, &way, 0); peer < node->peers_used;
-             peer = pdi_way_next(node, &way, peer + 1)) {
-            promise(pdi_node_unicast(node, peer), bytes, numbers, samples);
-        }
+        struct pdi_way way;
+        pdi_publish_way(node, publisher, bytes, &way);
+        pdi_way_promise(node, &way, bytes, numbers, samples);
     }
 }
 
-/* Whether a window has room for all that is promised there. What one sample alone promises may be more than it ever
- * holds: that is not waited for. */
-static bool holds(struct pdi_node *node, struct pdi_conduit *conduit, bool alone)
-{
-    int status = conduit->promised > conduit->window.size
-                     ? PYDDSI_BAD_ARGUMENT
-                     : pdi_reliable_room(node, conduit, (uint32_t)conduit->promised,
-                                         conduit->promised_numbers);
-    return status == PYDDSI_OK || (status == PYDDSI_BAD_ARGUMENT && alone);
-}
-
+/* Whether the windows that this reader's handler writes to have room for all that is promised there. What one sample alone
+ * promises may be more than they ever hold: that is not waited for. */
 static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader, bool alone)
 {
     bool all = true;
@@ -55,13 +35,11 @@ static bool kept(struct pdi_node *node, const struct pdi_subscriber *reader, boo
         if (publisher == NULL || !publisher->reliable) {
             continue;
         }
+        struct pdi_way way;
         all = pdi_plan(node, publisher, node->now) == PYDDSI_OK;
-        struct pdi_way way = pdi_way_usual(node, publisher);
-        all = all && (way.group == NULL || holds(node, way.group, alone));
-        for (uint32_t peer = pdi_way_next(node, &way, 0); all && peer < node->peers_used;
-             peer = pdi_way_next(node, &way, peer + 1)) {
-            all = holds(node, pdi_node_unicast(node, peer), alone);
-        }
+        pdi_publish_way(node, publisher, reader->guard_bytes[i], &way);
+        int status = all ? pdi_way_room(node, &way) : PYDDSI_AGAIN;
+        all = status == PYDDSI_OK || (status == PYDDSI_BAD_ARGUMENT && alone);
     }
     return all;
 }

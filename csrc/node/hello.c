@@ -18,6 +18,7 @@ enum {
     PROPERTY_INCARNATION = 3,
     PROPERTY_SESSION = 5,
     PROPERTY_TOKEN = 7,
+    PROPERTY_ANSWERED = 9,
     PROPERTY_SEQ_BITS = 4,
     PROPERTY_COMMIT_MODE = 10,
     PROPERTY_AUTHENTICATION = 12
@@ -88,6 +89,9 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties,
         case PROPERTY_SESSION:
             chore->session = number_in(&reader);
             break;
+        case PROPERTY_ANSWERED:
+            chore->answered = number_in(&reader);
+            break;
         case PROPERTY_TOKEN:
             if (property.value.size <= sizeof chore->token) {
                 chore->token_size = (uint8_t)property.value.size;
@@ -140,6 +144,7 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
     chore->kind = PDI_CHORE_OPEN;
     chore->lease = message->lease;
     chore->groups = groups_in(node, message->locators);
+    chore->lone = message->locators.count == 0;
     if ((message->flags & PYDDSI_P) != 0) {
         properties_in(node, message->properties, chore);
     }
@@ -235,7 +240,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
 /* Lists are written into memory of their own first, and then as part of the message. */
 struct scratch {
     uint8_t locators[PDI_LOCATOR_MAX * (PYDDSI_MULTICASTS_MAX + 1)];
-    uint8_t properties[96];
+    uint8_t properties[128];
 };
 
 static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scratch)
@@ -285,7 +290,8 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
 {
     pyddsi_list list = {.data = scratch->properties};
     uint64_t features = node->config.features;
-    if (opening && node->config.seq_bits != 14) {
+    /* with 14 bits zhe leaves it out; but one of 7 bits would then take us, and find a number too large later on */
+    if (opening && (node->config.seq_bits != 14 || features != 0)) {
         property_out(scratch, &list, PROPERTY_SEQ_BITS, node->config.seq_bits, NULL);
     }
     if (node->config.commit_mode != 0) {
@@ -295,6 +301,9 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     if (features != 0) {
         property_out(scratch, &list, PROPERTY_FEATURES, FEATURES_VERSION, &features);
         property_out(scratch, &list, PROPERTY_SESSION, who->mine, NULL);
+    }
+    if (!opening && who->session != 0 && features != 0) {
+        property_out(scratch, &list, PROPERTY_ANSWERED, who->session, NULL);
     }
     if (node->config.incarnation != 0 && features != 0) {
         property_out(scratch, &list, PROPERTY_INCARNATION, node->config.incarnation, NULL);

@@ -95,6 +95,19 @@ static void give_back(struct pdi_node *node, struct pdi_open_loan *open)
     open->generation++;
 }
 
+int pdi_node_lent(struct pdi_node *node, uint32_t loan, uint32_t *publisher, const uint8_t **data,
+                  size_t *size)
+{
+    const struct pdi_open_loan *open = loan_get(node, loan);
+    if (open == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    *publisher = open->publisher;
+    *data = pdi_window_data(window_of(node, open), &open->loan);
+    *size = open->size;
+    return PYDDSI_OK;
+}
+
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan)
 {
     struct pdi_open_loan *open = loan_get(node, loan);

@@ -63,6 +63,10 @@ void pdi_node_close(struct pdi_node *node, pdi_time now)
 {
     node->now = now > node->now ? now : node->now;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        uint8_t state = pdi_peer_look(&node->peers[peer].word).state;
+        if (state >= PDI_PEER_OPENING && state <= PDI_PEER_OPENING_LAST) {
+            pdi_session_undo(node, peer);
+        }
         pdi_session_end(node, peer, PYDDSI_END_LOCAL, 0 + 1, now);
     }
     pdi_session_tick(node, now);
@@ -110,6 +114,17 @@ uint64_t pdi_node_news(const struct pdi_node *node)
 {
     const pyddsi_stats *stats = &node->stats;
     return stats->delivered + stats->acknowledged + stats->forgiven + node->event_head;
+}
+
+pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id)
+{
+    return pdi_registry_name(node->registry, space, id);
+}
+
+size_t pdi_node_known(const struct pdi_node *node, pyddsi_known *known, size_t max, uint8_t *names,
+                      size_t room)
+{
+    return pdi_registry_known(node->registry, known, max, names, room);
 }
 
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop)

@@ -43,19 +43,27 @@ void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit)
     }
 }
 
+/* A member is told where it is to go on, until it acknowledges that. */
+static void tell_where(struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t peer,
+                       pdi_time now)
+{
+    uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
+    struct pdi_node_peer *who = &node->peers[peer];
+    who->synchs |= bit;
+    who->unsure |= bit;
+    who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
+    who->unsure_at = pdi_time_add(now, who->unsure_wait);
+    pdi_timer_set(node, pdi_timer_peer(peer), now); /* which looks at unsure_at */
+    pdi_bitset_set(node->talk, peer);
+}
+
 void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                      pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
     conduit->members++;
-    uint32_t bit = pdi_conduit_bit(node, conduit);
-    struct pdi_node_peer *who = &node->peers[peer];
-    who->synchs |= UINT64_C(1) << bit;
-    who->unsure |= UINT64_C(1) << bit;
-    who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
-    who->unsure_at = pdi_time_add(now, who->unsure_wait);
-    pdi_bitset_set(node->talk, peer);
+    tell_where(node, conduit, peer, now);
 }
 
 /* What the window is past, and this member does not have, is gone: a line for what has none yet. */
@@ -68,18 +76,6 @@ void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *cond
         pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - from, now);
         member->written = base;
     }
-}
-
-/* How many samples a message carries: a batch begins with its count. */
-static uint64_t samples_in(const struct pdi_conduit *conduit, const struct pdi_entry *entry)
-{
-    const uint8_t *bytes = conduit->window.memory + entry->at;
-    struct pdi_reader reader = {bytes, bytes + entry->size};
-    uint64_t count = 1;
-    if (entry->kind == PYDDSI_BDATA) {
-        (void)pdi_vle_get(&reader, UINT16_MAX, PDI_VLE_MAX, &count);
-    }
-    return count;
 }
 
 /* What this member has not acknowledged will not be asked for any more. */
@@ -98,7 +94,7 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
             entry->kind == PYDDSI_WDATA) {
             pdi_drop(node, PYDDSI_AT_WINDOW, reason, entry->space,
                      (entry->flags & PYDDSI_A) != 0 ? entry->data_id : entry->id,
-                     samples_in(conduit, entry), now);
+                     pdi_pack_samples(entry, conduit->window.memory + entry->at), now);
         }
     }
     member->acked = conduit->window.next;
@@ -123,8 +119,7 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
         conduit->detached--;
         conduit->members++;
         node->stats.owed += conduit->window.next - member->acked;
-        node->peers[peer].synchs |= UINT64_C(1) << pdi_conduit_bit(node, conduit);
-        pdi_bitset_set(node->talk, peer);
+        tell_where(node, conduit, peer, now);
     }
 }
 

@@ -94,6 +94,9 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
 int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t **data,
                   uint32_t *loan);
 int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time now);
+/* What an open loan is: OK, or BAD_ARGUMENT. */
+int pdi_node_lent(struct pdi_node *node, uint32_t loan, uint32_t *publisher, const uint8_t **data,
+                  size_t *size);
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
 /* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
  * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
@@ -145,8 +148,17 @@ uint64_t pdi_node_wants_changes(const struct pdi_node *node);
  * another way; BAD_ARGUMENT: no such publisher. */
 int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, pyddsi_aside *aside,
                       pdi_time now);
-/* OK: this peer has acknowledged all that it was sent; AGAIN: not yet, and it has been asked. */
-int pdi_node_settle(struct pdi_node *node, uint32_t peer);
+/* How far a peer had been sent a publisher's samples when somebody began to wait for it; all zero: it begins. */
+struct pdi_settle {
+    uint64_t begun;                      /* the peer's session, */
+    uint64_t group, single;              /* the next numbers of the two conduits, */
+    uint64_t group_best, single_best; /* and those of best effort */
+};
+
+/* OK: this peer has acknowledged all that it was sent of this publisher before it began (best effort: all of that has
+ * left); AGAIN: not yet, and it has been asked. */
+int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
+                    struct pdi_settle *settle);
 /* Samples of this publisher for this peer are carried another way, from the next put on; or not any more. */
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now);
 /* 1: somebody here is to get samples of this resource. */
@@ -156,6 +168,13 @@ int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_
 /* A line in the ledger, for what was dropped on such a way. */
 void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason,
                    uint8_t space, uint64_t resource, uint64_t count, pdi_time now);
+
+/* ---- what the peers have declared ---- */
+
+/* The name of a resource, as far as it is known; else empty. It holds until the next call. */
+pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id);
+size_t pdi_node_known(const struct pdi_node *node, pyddsi_known *known, size_t max, uint8_t *names,
+                      size_t room);
 
 /* ---- sessions, and what happened ---- */
 

@@ -38,6 +38,17 @@ uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id)
     return put(at, id);
 }
 
+/* How many samples a message carries: a batch begins with its count. */
+uint64_t pdi_pack_samples(const struct pdi_entry *entry, const uint8_t *bytes)
+{
+    struct pdi_reader reader = {bytes, bytes + entry->size};
+    uint64_t count = 1;
+    if (entry->kind == PYDDSI_BDATA) {
+        (void)pdi_vle_get(&reader, UINT16_MAX, PDI_VLE_MAX, &count);
+    }
+    return count;
+}
+
 /* The bytes of the packet that an entry needs. */
 uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit,
                        const struct pdi_entry *entry, uint64_t number)

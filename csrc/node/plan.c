@@ -44,7 +44,7 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     bool grouped =
         publisher->conduit < node->config.multicasts && publisher->durability == PYDDSI_VOLATILE &&
-        pdi_bitset_find(publisher->carried, node->config.peers_max, 0) == node->config.peers_max &&
+        !publisher->apart &&
         (publisher->way == PYDDSI_WAY_MULTICAST ||
          (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
@@ -67,7 +67,8 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
  * From a group to a single peer: the first message on the new conduit is led by a MIGRATE, and the receiver waits for
  * what the group's numbers say. From a single peer to a group that cannot be said: the group's members have a counter
  * each on their unicast conduits, and a MIGRATE names one number for all. So the sender waits, for about a round trip,
- * until the single peer has acknowledged what it was sent. */
+ * until the single peer has acknowledged what it was sent. Best effort only goes out at once where it still waits for
+ * company: it waits for nobody, so what the network keeps back may come after what went the new way. */
 static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
 {
     int now = publisher->multicast      ? publisher->conduit
@@ -79,6 +80,12 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
     }
     publisher->current = now;
     publisher->move_from = publisher->move_after = 0;
+    if (before != INT32_MIN) {
+        struct pdi_conduit *old =
+            before >= 0 ? &node->out[before] : pdi_node_unicast(node, (uint32_t)(-1 - before));
+        old->draft_at = node->now;
+        pdi_bitset_set(node->work, old->number);
+    }
     if (before >= 0 && now < 0) {
         struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
         bool heard = pdi_node_member(node, &node->out[before], publisher->only)->joined;
@@ -99,7 +106,8 @@ static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
     struct pdi_conduit *left = &node->out[publisher->move_after - 1];
     struct pdi_window_span span =
         left->open ? pdi_window_span(&left->window) : (struct pdi_window_span){0};
-    if (left->open && node->peers[left->peer].mine == publisher->move_life &&
+    bool group = left->peer == PDI_NONE;
+    if (left->open && (group || node->peers[left->peer].mine == publisher->move_life) &&
         (int32_t)(span.base - (uint32_t)publisher->move_number) < 0) {
         left->flush = 1;
         left->synch = left->synch == 0 && left->sent == left->window.next ? 2 : left->synch;
@@ -130,6 +138,7 @@ void pdi_plan_learn(struct pdi_node *node, pdi_time now)
                 pyddsi_event *event = pdi_event_push(node, PYDDSI_MATCHED, now);
                 pdi_event_peer(node, event, peer);
                 event->handle = publisher->handle;
+                event->space = publisher->space;
                 event->resource = publisher->id;
             }
         }
@@ -140,6 +149,9 @@ void pdi_plan_learn(struct pdi_node *node, pdi_time now)
 int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t changes = pdi_registry_link_changes(node->registry, publisher->registry);
+    if (publisher->apart && pdi_aside_over(node, publisher)) {
+        publisher->apart = publisher->planned = 0;
+    }
     if (!publisher->planned || publisher->link_changes != changes ||
         publisher->member_changes != node->member_changes) {
         make(node, publisher, changes, now);

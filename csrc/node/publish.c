@@ -9,111 +9,6 @@
  */
 #include "node/state.h"
 
-/* ---- sizes ---- */
-
-/* Bytes of header that a message like the model needs at most. */
-static uint32_t overhead(const struct pdi_node *node, const struct pdi_entry *model, bool fragment)
-{
-    uint32_t sn = ((uint32_t)node->config.seq_bits + 6) / 7;
-    uint32_t size = 3 + 1 + sn + (model->space > 4 ? 3 : model->space != 0);
-    size +=
-        model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
-    size += (model->flags & PYDDSI_A) != 0 ? pdi_vle_size(model->data_id) : 0;
-    size += model->kind == PYDDSI_SDATA ? 3 : 0;
-    size += model->mark == PDI_MARK_MIGRATE ? PDI_MOVE_BYTES : 0;
-    return size + (fragment ? 1 + sn + 5 : 0);
-}
-
-/* The size of each fragment, if the message must be cut; 0 if it fits one packet. */
-static uint32_t piece_of(const struct pdi_node *node, const struct pdi_entry *model, size_t size)
-{
-    if (size + overhead(node, model, false) <= node->config.packet_max) {
-        return 0;
-    }
-    return node->config.packet_max - overhead(node, model, true);
-}
-
-uint32_t pdi_publish_pieces(size_t size, uint32_t piece)
-{
-    return piece == 0 ? 1 : (uint32_t)((size + piece - 1) / piece);
-}
-
-/* ---- destinations ---- */
-
-/* What this message needs of its receivers beyond the basic protocol. */
-static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
-{
-    return (piece != 0 ? PYDDSI_CAN_FRAGMENT : 0U) | (model->space != 0 ? PYDDSI_CAN_SPACE : 0U) |
-           (model->kind == PYDDSI_BDATA ? PYDDSI_CAN_BATCH : 0U);
-}
-
-/* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
- * goes without, with a line in the ledger. */
-static void fit_way(struct pdi_node *node, const struct pdi_publisher *publisher,
-                    struct pdi_way *way, uint32_t needed, pdi_time now)
-{
-    uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    if (way->singles != way->bits) {
-        memcpy(way->bits, way->singles, words * sizeof(uint64_t));
-        way->singles = way->bits;
-    }
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        bool grouped = way->group != NULL && pdi_bitset_test(publisher->pushed, peer) &&
-                       pdi_node_member(node, way->group, peer)->joined;
-        if (grouped && (way->group->features & needed) != needed) {
-            pdi_bitset_set(way->bits, peer);
-        }
-        if (pdi_bitset_test(way->bits, peer) && (node->peers[peer].features & needed) != needed) {
-            pdi_bitset_clear(way->bits, peer);
-            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1,
-                     now);
-        }
-    }
-    if (way->group != NULL && (way->group->features & needed) != needed) {
-        way->group = NULL;
-    }
-    way->count = pdi_bitset_count(way->bits, node->config.peers_max);
-}
-
-/* Where this sample goes; false: nowhere. */
-static bool find_way(struct pdi_node *node, const struct pdi_publisher *publisher,
-                     pyddsi_bytes payload, struct pdi_way *way)
-{
-    way->group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
-    way->singles = publisher->singles_bits;
-    way->count = publisher->singles;
-    if (!publisher->filters) {
-        return way->group != NULL || way->count != 0;
-    }
-    uint64_t wanting[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
-    if (!pdi_plan_filter(node, publisher, payload, wanting)) {
-        return false;
-    }
-    bool grouped = false;
-    way->singles = way->bits;
-    for (uint32_t i = 0; i < PDI_BITSET_WORDS(node->config.peers_max); i++) {
-        way->bits[i] = publisher->singles_bits[i] & wanting[i];
-        grouped = grouped || (publisher->pushed[i] & ~publisher->singles_bits[i] & wanting[i]) != 0;
-    }
-    way->group = grouped ? way->group : NULL;
-    way->count = pdi_bitset_count(way->bits, node->config.peers_max);
-    return way->group != NULL || way->count != 0;
-}
-
-uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from)
-{
-    return way->count == 0 ? node->peers_used
-                           : pdi_bitset_find(way->singles, node->peers_used, from);
-}
-
-/* The way of a sample that everybody wants who is matched. */
-struct pdi_way pdi_way_usual(struct pdi_node *node, struct pdi_publisher *publisher)
-{
-    return (struct pdi_way){.group = publisher->multicast ? &node->out[publisher->conduit] : NULL,
-                            .singles = publisher->singles_bits,
-                            .count = publisher->singles};
-}
-
 /* ---- reliable ---- */
 
 /* The worst answer of all windows concerned. */
@@ -127,6 +22,8 @@ static int room(struct pdi_node *node, const struct pdi_way *way, uint32_t size,
     }
     return status;
 }
+
+/* ---- reliable ---- */
 
 /* The first message after a change of ways carries the move. */
 void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
@@ -198,11 +95,18 @@ static int write_all(struct pdi_node *node, struct pdi_publisher *publisher,
     return PYDDSI_OK;
 }
 
+/* A message of the node's own to all of these, or to none. */
+int pdi_publish_all(struct pdi_node *node, const struct pdi_way *way, const struct pdi_entry *model,
+                    pyddsi_bytes bytes, pdi_time now)
+{
+    return write_all(node, NULL, way, model, bytes, 0, now);
+}
+
 /* A message of the node's own (a declaration, an answer to a pull) on one conduit. */
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now)
 {
-    uint32_t piece = model->kind == PYDDSI_SDATA ? piece_of(node, model, bytes.size) : 0;
+    uint32_t piece = model->kind == PYDDSI_SDATA ? pdi_way_piece(node, model, bytes.size) : 0;
     if (piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) {
         return PYDDSI_BAD_ARGUMENT;
     }
@@ -243,7 +147,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         node->stats.put_waits++;
         return PYDDSI_AGAIN;
     }
-    bool goes = find_way(node, publisher, payload, &way);
+    bool goes = pdi_way_wanted(node, publisher, payload, &way);
     if (goes && publisher->durability != PYDDSI_VOLATILE) {
         /* who still gets what was before gets this one after it, from the shelf */
         memcpy(way.bits, way.singles, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
@@ -253,14 +157,11 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     }
     if (goes) {
         struct pdi_entry model = model_of(publisher);
-        uint32_t piece = piece_of(node, &model, size);
+        uint32_t piece = pdi_way_piece(node, &model, size);
         if (!publisher->reliable && piece != 0 && size > node->scratch.size) {
             return PYDDSI_BAD_ARGUMENT;
         }
-        uint32_t needed = needs(&model, piece);
-        if (needed != 0) {
-            fit_way(node, publisher, &way, needed, now);
-        }
+        uint32_t without = pdi_way_fit(node, publisher, &model, piece, &way);
         if (publisher->reliable) {
             int status = write_all(node, publisher, &way, &model, payload, piece, now);
             if (status != PYDDSI_OK) {
@@ -270,6 +171,10 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         } else {
             model.mark = 0;
             pdi_best_put(node, &way, &model, payload, piece, now);
+        }
+        if (without != 0) {
+            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
+                     without, now);
         }
     }
     node->stats.accepted++;
@@ -308,7 +213,7 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     (void)pdi_bytes_put(&writer, name.data, name.size);
     (void)pdi_vle_put(&writer, size);
     uint32_t front = (uint32_t)(writer.at - head);
-    if (front + size + overhead(node, &model, false) > node->config.packet_max ||
+    if (front + size + pdi_way_overhead(node, &model, false) > node->config.packet_max ||
         front + size > node->scratch.size) {
         return PYDDSI_BAD_ARGUMENT;
     }
@@ -352,27 +257,62 @@ uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publish
                            size_t size)
 {
     struct pdi_entry model = model_of(publisher);
-    return piece_of(node, &model, size);
+    return pdi_way_piece(node, &model, size);
 }
 
-/* One by one, but all or none: every window concerned must have room for all of them. */
+/* The usual way of a sample of this size: everybody who is matched and can read it. */
+void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     size_t size, struct pdi_way *way)
+{
+    struct pdi_entry model = model_of(publisher);
+    *way = pdi_way_usual(node, publisher);
+    (void)pdi_way_fit(node, publisher, &model, pdi_way_piece(node, &model, size), way);
+}
+
+/* Whether all of these find room, in each window all that goes there. Large ones may go other ways than small ones. */
+static int room_for_each(struct pdi_node *node, const struct pdi_publisher *publisher,
+                         const pyddsi_bytes *samples, size_t count)
+{
+    uint64_t bytes[2] = {0, 0}, numbers[2] = {0, 0};
+    size_t most[2] = {0, 0};
+    struct pdi_way ways[2];
+    int status = PYDDSI_OK;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t piece = pdi_publish_piece(node, publisher, samples[i].size);
+        bytes[piece != 0] += samples[i].size;
+        numbers[piece != 0] += pdi_publish_pieces(samples[i].size, piece);
+        most[piece != 0] = samples[i].size > most[piece != 0] ? samples[i].size : most[piece != 0];
+    }
+    if (bytes[0] + bytes[1] > PDI_WINDOW_BYTES_MAX ||
+        numbers[0] + numbers[1] > PDI_WINDOW_ENTRIES_MAX) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    for (int large = 0; large < 2; large++) {
+        pdi_publish_way(node, publisher, most[large], &ways[large]);
+        bool goes = ways[large].group != NULL || ways[large].count != 0;
+        if (!publisher->reliable && large && goes && most[large] > node->scratch.size) {
+            return PYDDSI_BAD_ARGUMENT;
+        }
+        if (publisher->reliable && numbers[large] != 0) {
+            pdi_way_promise(node, &ways[large], bytes[large], (uint32_t)numbers[large], 1);
+        }
+    }
+    for (int large = 0; publisher->reliable && large < 2; large++) {
+        int answer = numbers[large] != 0 ? pdi_way_room(node, &ways[large]) : PYDDSI_OK;
+        status = status == PYDDSI_OK || answer == PYDDSI_AGAIN ? answer : status;
+    }
+    for (int large = 0; large < 2; large++) {
+        pdi_way_promise(node, &ways[large], 0, 0, 0);
+    }
+    return status;
+}
+
+/* One by one, but all or none. */
 int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                      size_t count, pdi_time now)
 {
-    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
-    struct pdi_entry model = model_of(publisher);
-    struct pdi_way way = pdi_way_usual(node, publisher);
-    uint64_t total = 0;
-    uint64_t numbers = 0;
-    for (size_t i = 0; i < count; i++) {
-        total += samples[i].size;
-        numbers += pdi_publish_pieces(samples[i].size, piece_of(node, &model, samples[i].size));
-    }
-    if (total > PDI_WINDOW_BYTES_MAX || numbers > PDI_WINDOW_ENTRIES_MAX) {
-        return PYDDSI_BAD_ARGUMENT;
-    }
-    int status =
-        publisher->reliable ? room(node, &way, (uint32_t)total, (uint32_t)numbers) : PYDDSI_OK;
+    int status = room_for_each(node, pdi_publisher_get(node, handle), samples, count);
+    node->stats.put_waits += status == PYDDSI_AGAIN;
     for (size_t i = 0; status == PYDDSI_OK && i < count; i++) {
         status = pdi_node_put(node, handle, samples[i].data, samples[i].size, now);
     }

@@ -12,24 +12,22 @@ static bool has_period(const struct pdi_puller *puller)
     return puller->mode == PYDDSI_PERIODIC_PUSH || puller->mode == PYDDSI_PERIODIC_PULL;
 }
 
-#define PDI_PULL_NOTHING UINT32_MAX /* it only ends the pulling: no sample, but a mark */
-
 /* The next waiting pull becomes the one that is answered, if none is. */
 static void next_ask(struct pdi_puller *puller)
 {
     if (puller->wanting || puller->ends || puller->asks == 0) {
         return;
     }
-    uint32_t limit = puller->asked[0];
+    uint64_t limit = puller->asked[0];
     puller->asks--;
     memmove(puller->asked, puller->asked + 1, puller->asks * sizeof puller->asked[0]);
-    puller->wanting = limit != PDI_PULL_NOTHING;
+    puller->wanting = limit != 0; /* else there is only the mark */
     puller->ends = 1;
-    puller->left = limit == 0 ? UINT64_MAX : limit == PDI_PULL_NOTHING ? 0 : limit;
+    puller->left = limit;
 }
 
 /* One more pull: it is answered when those before it have been, each with its own end mark. */
-static void ask(struct pdi_node *node, struct pdi_puller *puller, uint32_t limit, pdi_time now)
+static void ask(struct pdi_node *node, struct pdi_puller *puller, uint64_t limit, pdi_time now)
 {
     if (puller->asks == PDI_PULLS_MAX) {
         pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, puller->space, puller->id, 1, now);
@@ -39,11 +37,13 @@ static void ask(struct pdi_node *node, struct pdi_puller *puller, uint32_t limit
     next_ask(puller);
 }
 
-void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
-                    pdi_time now)
+/* AGAIN: there is no room for the end of an answer, so the pull waits. */
+int pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                   pdi_time now)
 {
     bool limited = (message->flags & PYDDSI_N) != 0;
-    bool only_close = (message->flags & PYDDSI_F) != 0 && !limited;
+    bool closes = (message->flags & PYDDSI_F) != 0;
+    uint64_t limit = limited ? message->limit : closes ? 0 : UINT64_MAX;
     bool found = false;
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
@@ -51,11 +51,7 @@ void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *
             puller->space == message->space && puller->mode != PYDDSI_PUSH &&
             puller->mode != PYDDSI_PERIODIC_PUSH) {
             found = true;
-            ask(node, puller,
-                only_close ? PDI_PULL_NOTHING
-                : limited  ? (uint32_t)message->limit
-                           : 0,
-                now);
+            ask(node, puller, limit, now);
         }
     }
     if (!found) {
@@ -63,12 +59,10 @@ void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *
                                 .flags = PYDDSI_R | PYDDSI_A,
                                 .id = message->rid,
                                 .space = (uint8_t)message->space};
-        if (pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now) !=
-            PYDDSI_OK) {
-            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_FULL, end.space, end.id, 1, now);
-        }
+        return pdi_publish_entry(node, pdi_node_unicast(node, peer), &end, (pyddsi_bytes){0}, now);
     }
     pdi_timer_set(node, PDI_TIMER_SHELF, now);
+    return PYDDSI_OK;
 }
 
 static const struct pdi_shelved *
@@ -163,6 +157,7 @@ void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
 
 /* ---- the asking side ---- */
 
+/* Asks all who may have something, or none: who was left out would never know. */
 int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now)
 {
     const struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
@@ -179,16 +174,14 @@ int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_
         (void)pdi_vle_put(&writer, max);
     }
     pyddsi_bytes bytes = {body, (size_t)(writer.at - body)};
-    uint32_t asked = 0;
+    struct pdi_way way = {0};
+    way.singles = way.bits;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
-        if (!pdi_session_established(node, peer) ||
-            (node->peers[peer].features & PYDDSI_CAN_PULL) == 0) {
-            continue;
-        }
-        if (pdi_publish_entry(node, conduit, &model, bytes, now) == PYDDSI_OK) {
-            asked++;
+        if (pdi_session_established(node, peer) &&
+            (node->peers[peer].features & PYDDSI_CAN_PULL) != 0) {
+            pdi_bitset_set(way.bits, peer);
+            way.count++;
         }
     }
-    return asked != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+    return way.count != 0 ? pdi_publish_all(node, &way, &model, bytes, now) : PYDDSI_AGAIN;
 }

@@ -67,6 +67,18 @@ static uint32_t limit_of(const struct pdi_node *node, const pyddsi_message *mess
     return message->kind == PYDDSI_ACKNACK ? node->config.multicasts + 1 : node->config.conduits_in;
 }
 
+/* Why a message is not heard that needs a session. What comes right behind an ACCEPT is here before housekeeping has made
+ * the session of it; it is asked for again. */
+static enum pyddsi_reason why_outside(const struct pdi_node *node, uint32_t peer)
+{
+    if (peer == PDI_NONE) {
+        return PYDDSI_BY_UNKNOWN_PEER;
+    }
+    uint8_t state = pdi_peer_look(&node->peers[peer].word).state;
+    bool opening = state >= PDI_PEER_OPENING && state <= PDI_PEER_OPENING_LAST;
+    return opening ? PYDDSI_BY_NOT_SYNCHED : PYDDSI_BY_EXPIRED_PEER;
+}
+
 /* Walks over the messages of a packet. */
 static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t peer, bool inside,
                  pyddsi_bytes packet, pdi_time now)
@@ -95,9 +107,7 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
             status = PYDDSI_BAD_INPUT;
             break;
         } else {
-            bool ended = peer != PDI_NONE;
-            pdi_drop(node, PYDDSI_AT_INPUT, ended ? PYDDSI_BY_EXPIRED_PEER : PYDDSI_BY_UNKNOWN_PEER,
-                     0, 0, 1, now);
+            pdi_drop(node, PYDDSI_AT_INPUT, why_outside(node, peer), 0, 0, 1, now);
         }
         if (inside && !pdi_session_established(node, peer)) {
             inside = false; /* a message has just ended the session */

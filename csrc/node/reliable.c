@@ -127,8 +127,9 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
 
 static struct pdi_conduit *conduit_of(struct pdi_node *node, uint32_t peer, uint64_t id)
 {
-    if (id == node->config.multicasts) {
-        return pdi_node_unicast(node, peer);
+    struct pdi_conduit *single = pdi_node_unicast(node, peer);
+    if (id == single->id) {
+        return single;
     }
     return id < node->config.multicasts ? &node->out[id] : NULL;
 }
@@ -210,7 +211,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     uint64_t next = conduit->window.next;
     uint64_t base = pdi_conduit_base(conduit);
-    node->peers[peer].unsure &= ~(UINT64_C(1) << message->conduit);
+    uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
     uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
     const struct pdi_member *member = pdi_node_member(node, conduit, peer);
     uint64_t least = member->joined && member->acked < base ? member->acked : base;
@@ -220,15 +221,18 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     if (ahead > next - least) {
         /* Before what the window holds, or after what was ever written: tell where we are. */
-        node->peers[peer].tells |= UINT64_C(1) << message->conduit;
+        node->peers[peer].tells |= bit;
         pdi_bitset_set(node->talk, peer);
         return;
     }
     uint64_t number = next - ahead;
+    if (number >= member->acked) { /* it knows where it is to go on */
+        node->peers[peer].unsure &= ~bit;
+    }
     acknowledged(node, conduit, peer, number < conduit->sent ? number : conduit->sent, now);
     if (nack && member->joined) {
         if (number < base) {
-            node->peers[peer].tells |= UINT64_C(1) << message->conduit;
+            node->peers[peer].tells |= bit;
             pdi_bitset_set(node->talk, peer);
         }
         wanted(node, conduit, peer, number, message->mask, now);

@@ -63,24 +63,43 @@ static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_rec
     return false;
 }
 
-void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
-                   const pyddsi_received *record, pdi_time now)
+static void append(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *record)
 {
-    if (pdi_ring_used(reader) >= reader->depth) {
-        pyddsi_received oldest;
-        if (reader->on_full == PYDDSI_DROP_OLDEST && pop(node, reader, &oldest)) {
-            pdi_ring_release(node, oldest.held);
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1,
-                     now);
-        } else {
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
-            return;
-        }
-    }
-    hold(node, record->held);
     uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
     *record_at(node, reader, tail) = *record;
     pdi_atomic64_store_release(&reader->tail, tail + 1);
+}
+
+/* Takes out the oldest sample for what has come. Ends of answers that are older stay, at the end now: a reader may wait for
+ * nothing else. False: there are only such. */
+static bool make_room(struct pdi_node *node, struct pdi_subscriber *reader, pdi_time now)
+{
+    pyddsi_received oldest;
+    for (uint32_t i = 0; i < reader->depth && pop(node, reader, &oldest); i++) {
+        if (!oldest.last) {
+            pdi_ring_release(node, oldest.held);
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, oldest.space, oldest.resource, 1,
+                     now);
+            return true;
+        }
+        append(node, reader, &oldest);
+    }
+    return pdi_ring_used(reader) < reader->depth;
+}
+
+void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *record, pdi_time now)
+{
+    bool gives_way = reader->on_full == PYDDSI_DROP_OLDEST || record->last;
+    if (pdi_ring_used(reader) >= reader->depth && !(gives_way && make_room(node, reader, now))) {
+        if (!record->last) { /* else the ring is full of ends, and one more says nothing new */
+            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
+        }
+        return;
+    }
+    hold(node, record->held);
+    append(node, reader, record);
     node->stats.delivered++;
 }
 

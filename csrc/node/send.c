@@ -94,6 +94,9 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
         struct pdi_conduit *conduit =
             bit == node->config.multicasts ? pdi_node_unicast(node, peer) : &node->out[bit];
         size_t size = write_synch(node, conduit, peer, s, out, room, now);
+        if (s && conduit->peer == peer) {
+            conduit->synch = 0; /* this is what was to be asked there */
+        }
         if (size != 0) {
             return size;
         }
@@ -216,6 +219,21 @@ static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t 
     return (size_t)(at - out);
 }
 
+/* A packet of best effort. False: the driver's memory is too small for it, and it is lost. */
+static bool best_packet(struct pdi_node *node, struct pdi_conduit *conduit, const uint8_t *packet,
+                        size_t size, uint32_t messages, uint64_t samples, uint8_t *out, size_t room,
+                        pdi_time now)
+{
+    if (size > room) {
+        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_SIZE, 0, 0, samples, now);
+        return false;
+    }
+    memcpy(out, packet, size);
+    node->stats.messages_out += messages;
+    went_to_all(node, conduit, now);
+    return true;
+}
+
 static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
                              size_t room, pdi_time now)
 {
@@ -238,11 +256,11 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     }
     if (conduit->sealed_size != 0) {
         size_t size = conduit->sealed_size;
-        memcpy(out, conduit->sealed, size <= room ? size : 0);
-        node->stats.messages_out += conduit->sealed_samples;
+        uint32_t messages = conduit->sealed_samples;
+        uint64_t samples = messages + conduit->sealed_more;
         conduit->sealed_size = conduit->sealed_samples = 0;
-        went_to_all(node, conduit, now);
-        if (size <= room) {
+        conduit->sealed_more = 0;
+        if (best_packet(node, conduit, conduit->sealed, size, messages, samples, out, room, now)) {
             return size;
         }
     }
@@ -251,11 +269,11 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     }
     if (conduit->draft_size != 0 && conduit->draft_at <= now) {
         size_t size = conduit->draft_size;
-        memcpy(out, conduit->draft, size <= room ? size : 0);
-        node->stats.messages_out += conduit->draft_samples;
+        uint32_t messages = conduit->draft_samples;
+        uint64_t samples = messages + conduit->draft_more;
         conduit->draft_size = conduit->draft_samples = 0;
-        went_to_all(node, conduit, now);
-        if (size <= room) {
+        conduit->draft_more = 0;
+        if (best_packet(node, conduit, conduit->draft, size, messages, samples, out, room, now)) {
             return size;
         }
     }

@@ -75,17 +75,26 @@ void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endp
 
 /* Where the numbers of a session begin: behind those of all former ones with this address. So what is late by a session
  * comes as a repetition, and is not taken for something new. Of zhe we know only that it takes 0. */
-static uint64_t first_number(const struct pdi_node *node, uint32_t peer)
+static void first_numbers(const struct pdi_node *node, uint32_t peer, uint64_t *reliable,
+                          uint64_t *best)
 {
     const struct pdi_node_peer *who = &node->peers[peer];
-    uint64_t first = 0;
+    *reliable = *best = 0;
     for (uint32_t i = 0; who->session != 0 && i < node->peers_used; i++) {
-        uint64_t next = pdi_node_unicast(node, i)->window.next;
-        if (next > first && pdi_endpoint_equal(&node->peers[i].endpoint, &who->endpoint)) {
-            first = next;
+        const struct pdi_conduit *one = pdi_node_unicast(node, i);
+        if (pdi_endpoint_equal(&node->peers[i].endpoint, &who->endpoint)) {
+            *reliable = one->window.next > *reliable ? one->window.next : *reliable;
+            *best = one->best > *best ? one->best : *best;
         }
     }
-    return first;
+}
+
+/* On the wire every unicast conduit comes after those of the groups. Only a client of zhe, which hears no group and may
+ * have one conduit at all (another one is the end of it), gets the first. */
+static uint16_t unicast_id(const struct pdi_node *node, const struct pdi_node_peer *who)
+{
+    bool narrow = node->config.role == PYDDSI_BROKER && who->lone && who->session == 0;
+    return narrow ? 0 : node->unicast_id;
 }
 
 static bool open_window(struct pdi_node *node, uint32_t peer)
@@ -115,19 +124,20 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     uint8_t *memory = pdi_carve(&carve, bytes, 1);
     struct pdi_entry *entry = pdi_carve(&carve, entries, sizeof *entry);
     struct pdi_region *regions = pdi_carve(&carve, (size_t)entries * 2, sizeof *regions);
-    uint64_t first = first_number(node, peer);
+    uint64_t first, best;
+    first_numbers(node, peer, &first, &best);
     uint8_t *draft = conduit->draft, *sealed = conduit->sealed;
     *conduit = (struct pdi_conduit){
         .to = who->endpoint,
         .number = conduit->number,
         .peer = peer,
-        .id = node->unicast_id,
+        .id = unicast_id(node, who),
         .open = 1,
         .features = who->features,
         .flush_at = PDI_TIME_NEVER,
         .synch_wait = node->config.synch_ms * PDI_TIME_MS,
         .sent = first,
-        .best = conduit->best,
+        .best = best,
         .draft = draft,
         .sealed = sealed,
         .block = block,
@@ -142,7 +152,8 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
 static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
     struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
-    uint32_t unsent = conduit->draft_samples + conduit->sealed_samples + (conduit->big_left != 0);
+    uint64_t unsent = conduit->draft_samples + conduit->draft_more + conduit->sealed_samples +
+                      conduit->sealed_more + (conduit->big_left != 0);
     if (unsent != 0) {
         pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_PEER_LOST, 0, 0, unsent, now);
     }
@@ -154,6 +165,7 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
     conduit->open = 0;
     conduit->draft_size = conduit->draft_samples = conduit->sealed_size = conduit->sealed_samples =
         0;
+    conduit->draft_more = conduit->sealed_more = 0;
     pdi_timer_set(node, pdi_timer_conduit(node, conduit->number), PDI_TIME_NEVER);
     for (uint32_t i = 0; node->moves_used != 0 && i < PDI_MOVES_MAX; i++) {
         if (node->moves[i].used && node->moves[i].on == conduit->number) {
@@ -172,7 +184,15 @@ void pdi_session_say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t p
         &(struct pdi_reply){.kind = (uint8_t)kind, .peer = peer, .to = node->peers[peer].endpoint});
 }
 
-/* Whether a peer of this id had a session before; the slot that remembers it forgets it, as another one will. */
+static void tell_end(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    pyddsi_event *event = pdi_event_push(node, PYDDSI_DISCONNECTED, now);
+    pdi_event_peer(node, event, peer);
+    event->reason = node->peers[peer].reason;
+}
+
+/* Whether a peer of this id had a session before; the slot that remembers it forgets it, as another one will. Where that
+ * session is over and somebody still works for it, its end is told now, before the new one. */
 static bool was_here(struct pdi_node *node, const uint8_t *id, size_t size)
 {
     bool known = false;
@@ -181,6 +201,9 @@ static bool was_here(struct pdi_node *node, const uint8_t *id, size_t size)
         if (who->id_size == size && memcmp(who->id, id, size) == 0 &&
             !pdi_session_established(node, peer)) {
             known = known || who->known;
+            if (who->known && pdi_peer_look(&who->word).state == PDI_PEER_EXPIRED) {
+                tell_end(node, peer, node->now);
+            }
             who->known = who->id_size = 0;
         }
     }
@@ -195,6 +218,10 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     who->id_size = chore->id_size;
     memcpy(who->id, chore->id, chore->id_size);
     who->features = chore->features & node->config.features;
+    for (uint32_t i = 0; who->incarnation != chore->incarnation && i < node->config.conduits_in;
+         i++) {
+        pdi_node_order(node, peer, i)->best_seen = 0; /* what came here was of somebody else */
+    }
     who->incarnation = chore->incarnation;
     who->session = chore->session;
     who->commit_mode = chore->commit_mode;
@@ -204,6 +231,7 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     if (chore->kind == PDI_CHORE_OPEN) {
         who->groups = chore->groups;
     }
+    who->lone = chore->lone;
 }
 
 /* From UNKNOWN or OPENING to ESTABLISHED, and everything that begins with it. */
@@ -224,6 +252,7 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->farewell = 0;
     who->slots = 0;
     who->unsure = 0;
+    who->results = 0;
     who->probes = 0;
     who->again_at = 0;
     node->opening -= opening;
@@ -268,6 +297,9 @@ uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore)
         memcmp(who->id, chore->id, chore->id_size) != 0) {
         who->known = 0;
         who->id_size = 0;
+    }
+    if (!pdi_endpoint_equal(&who->endpoint, &chore->from)) {
+        who->incarnation = 0;
     }
     who->session = 0;
     who->mine = ++node->sessions;
@@ -329,9 +361,9 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
                                                   .reason = (uint8_t)(who->farewell - 1),
                                                   .to = who->endpoint});
     }
-    pyddsi_event *event = pdi_event_push(node, PYDDSI_DISCONNECTED, now);
-    pdi_event_peer(node, event, peer);
-    event->reason = who->reason;
+    if (who->known) { /* else it has been told (was_here) */
+        tell_end(node, peer, now);
+    }
     forget_address(node, peer);
     pdi_bitset_clear(node->ended, peer);
     (void)pdi_peer_reset(&who->word);

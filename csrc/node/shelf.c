@@ -80,25 +80,37 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
     }
 }
 
+/* The pages that its samples take. */
+static uint32_t held_by(const struct pdi_node *node, const struct pdi_publisher *publisher)
+{
+    uint32_t pages = 0;
+    uint32_t at = publisher->shelf_first;
+    for (; at != PDI_NONE; at = node->shelved[at].next) { /* at most shelf_max */
+        pages += node->shelved[at].pages;
+    }
+    return pages;
+}
+
+/* A sample for which there could be no room leaves all others where they are. */
 void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes bytes,
                    pdi_time now)
 {
     uint32_t pages = (uint32_t)((bytes.size + PDI_SHELF_PAGE - 1) / PDI_SHELF_PAGE);
     uint32_t max = publisher->shelf_max != 0 ? publisher->shelf_max : node->config.shelf_samples;
     pages = pages == 0 ? 1 : pages;
-    while (publisher->shelf_count >= max && publisher->shelf_first != PDI_NONE) {
+    bool fits = pages <= node->shelf_pages.free ||
+                pages <= node->shelf_pages.free + held_by(node, publisher);
+    while (fits && publisher->shelf_count >= max && publisher->shelf_first != PDI_NONE) {
         evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now);
     }
-    uint32_t page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages)
-                                                     : PDI_PAGES_NONE;
-    while ((page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) &&
+    uint32_t page = fits ? pdi_pages_get(&node->shelf_pages, pages) : PDI_PAGES_NONE;
+    while (fits && (page == PDI_PAGES_NONE || node->shelved_free == PDI_NONE) &&
            publisher->shelf_first != PDI_NONE) {
         if (page != PDI_PAGES_NONE) {
             pdi_pages_put(&node->shelf_pages, page, pages);
         }
         evict(node, publisher, PYDDSI_BY_OVERWRITTEN, now); /* at most shelf_max rounds */
-        page = pages <= node->shelf_pages.pages ? pdi_pages_get(&node->shelf_pages, pages)
-                                                : PDI_PAGES_NONE;
+        page = pdi_pages_get(&node->shelf_pages, pages);
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
     uint64_t serial = publisher->shelf_next++;
@@ -185,6 +197,19 @@ static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher,
     pdi_timer_set(node, PDI_TIMER_SHELF, now);
 }
 
+/* How many samples on the shelf it was still to have; for what is not there any more, or never was, it has its lines. */
+static uint64_t left_for(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                         const struct pdi_puller *puller)
+{
+    uint64_t left = 0;
+    uint32_t at = publisher->shelf_first;
+    for (; at != PDI_NONE; at = node->shelved[at].next) { /* at most shelf_max */
+        uint64_t serial = node->shelved[at].serial;
+        left += puller->next <= serial && serial < puller->until;
+    }
+    return left;
+}
+
 /* After a change of the links: cursors for those who came, none for those who left. */
 void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
@@ -211,11 +236,10 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
         if (puller->stale) {
-            uint64_t end =
-                puller->until < publisher->shelf_next ? puller->until : publisher->shelf_next;
-            if (puller->next < end) {
+            uint64_t left = left_for(node, publisher, puller);
+            if (left != 0) {
                 pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space,
-                         publisher->id, end - puller->next, now);
+                         publisher->id, left, now);
             }
             puller->used = puller->stale = 0;
         }

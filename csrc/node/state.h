@@ -116,7 +116,9 @@ struct pdi_conduit {
     uint8_t *sealed; /* and one that is full and may go */
     uint32_t sealed_size, sealed_samples;
     uint32_t draft_size;
-    uint32_t draft_samples;
+    uint32_t draft_samples; /* messages, */
+    uint64_t draft_more;    /* and the samples in batches beyond one for each */
+    uint64_t sealed_more;
     pdi_time draft_at;    /* it must go then */
     struct pdi_entry big; /* a large sample of best effort, leaving in fragments */
     struct pdi_loan big_loan;
@@ -141,6 +143,9 @@ struct pdi_node_peer {
     uint32_t lease_ms; /* how long it may be silent */
     uint32_t reason;   /* why it ended */
     uint16_t farewell; /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
+    uint8_t lone;      /* it told no group at all */
+    uint8_t renewed;   /* its session was ended once because it is older than ours (alive.c) */
+    uint64_t results;  /* bit k: a result came on its conduit k before it had begun */
     uint8_t groups;    /* bit i: it has joined the group of our multicast conduit i */
     uint8_t token_size;
     uint8_t token[32]; /* what it told in property 7 */
@@ -193,7 +198,8 @@ struct pdi_publisher {
     uint64_t *untold;       /* and of those whose match has not been told to the application */
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
-    uint64_t *carried;      /* bits of those that are served another way (aside.c) */
+    uint64_t *carried;      /* bits of those that are served another way (aside.c); */
+    uint8_t apart;          /* some are, or were: its group is not used */
     uint32_t move_from;   /* the conduit that the next sample moves away from, plus one; 0: none */
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
@@ -247,6 +253,7 @@ struct pdi_chore {
     uint8_t id_size;
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t groups;
+    uint8_t lone;
     uint8_t token_size;
     uint8_t token[32];
     uint16_t refuse; /* reason + 1, or 0 */
@@ -254,6 +261,7 @@ struct pdi_chore {
     uint64_t lease;
     uint64_t incarnation;
     uint64_t session;
+    uint64_t answered; /* of an ACCEPT: what the OPEN called the session; 0: not told */
     uint64_t commit_mode;
     pyddsi_endpoint from;
 };
@@ -363,8 +371,8 @@ struct pdi_puller {
     uint64_t next;   /* the first serial it has not got, */
     uint64_t until;  /* and the first that it gets another way */
     uint64_t left;   /* how many more it asked for, */
-    /* and what the waiting pulls ask for, oldest first; 0: all there is */
-    uint32_t asked[PDI_PULLS_MAX];
+    /* and how many samples the waiting pulls ask for, oldest first */
+    uint64_t asked[PDI_PULLS_MAX];
     uint64_t origin_ms, period_ms, duration_ms;
     const struct pdi_predicate *predicate;
 };
@@ -456,6 +464,7 @@ struct pdi_node {
 
     pyddsi_event *events;
     uint32_t event_head, event_tail;
+    uint64_t changes_lost; /* of the registry, that have been counted */
 
     struct pdi_heap timers;
 };
@@ -525,7 +534,11 @@ uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples);
 /* chore.c: what was heard of sessions, and those that have ended */
 void pdi_session_tick(struct pdi_node *node, pdi_time now);
 
-/* alive.c: the timers of sessions */
+/* alive.c: the timers of sessions, and sessions that are older than they seem */
+void pdi_session_early(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                       const pyddsi_message *message);
+bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit,
+                          const pyddsi_message *message);
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
@@ -633,6 +646,27 @@ struct pdi_way {
     uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
 };
 
+/* way.c: by which windows a sample goes */
+/* The bytes of header that a message like the model needs at most. */
+uint32_t pdi_way_overhead(const struct pdi_node *node, const struct pdi_entry *model,
+                          bool fragment);
+/* The size of each fragment, if the message must be cut; 0 if it fits one packet. */
+uint32_t pdi_way_piece(const struct pdi_node *node, const struct pdi_entry *model, size_t size);
+uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from);
+/* The way of a sample that everybody wants who is matched. */
+struct pdi_way pdi_way_usual(const struct pdi_node *node, const struct pdi_publisher *publisher);
+/* The same for those who want this very sample; false: nobody does. */
+bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                    pyddsi_bytes payload, struct pdi_way *way);
+/* Leaves those who can read such a message; answers how many go without. The way must stay where it is. */
+uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     const struct pdi_entry *model, uint32_t piece, struct pdi_way *way);
+/* Adds to what is promised in each window of the way; 0 samples: nothing is any more. */
+void pdi_way_promise(struct pdi_node *node, const struct pdi_way *way, uint64_t bytes,
+                     uint32_t numbers, uint32_t samples);
+/* OK: each has room for what is promised; AGAIN: one has not now; BAD_ARGUMENT: one never has. */
+int pdi_way_room(struct pdi_node *node, const struct pdi_way *way);
+
 /* guard.c */
 bool pdi_guard_keeps(struct pdi_node *node, const struct pdi_route *route);
 
@@ -657,10 +691,12 @@ void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now);
 uint32_t pdi_publish_pieces(size_t size, uint32_t piece);
-uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from);
-struct pdi_way pdi_way_usual(struct pdi_node *node, struct pdi_publisher *publisher);
+int pdi_publish_all(struct pdi_node *node, const struct pdi_way *way, const struct pdi_entry *model,
+                    pyddsi_bytes bytes, pdi_time now);
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
                            size_t size);
+void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     size_t size, struct pdi_way *way);
 int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                      size_t count, pdi_time now);
 
@@ -675,6 +711,7 @@ uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *c
                         const struct pdi_entry *entry, const uint8_t *bytes, uint64_t number,
                         uint8_t *at, uint8_t **header);
 uint8_t *pdi_pack_conduit(uint8_t *at, uint32_t id);
+uint64_t pdi_pack_samples(const struct pdi_entry *entry, const uint8_t *bytes);
 
 /* declare.c */
 void pdi_declare_tick(struct pdi_node *node, pdi_time now);
@@ -688,8 +725,8 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
                    pdi_time now);
 void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers);
 void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
-void pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
-                    pdi_time now);
+int pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                   pdi_time now);
 void pdi_shelf_tick(struct pdi_node *node, pdi_time now);
 void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
                       enum pyddsi_reason reason, pdi_time now);
@@ -697,6 +734,7 @@ bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms
                     pdi_time *next);
 
 /* aside.c */
+bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher);
 void pdi_aside_forget(struct pdi_node *node, uint32_t peer);
 
 /* event.c */

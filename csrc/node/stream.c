@@ -81,14 +81,14 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     struct pdi_conduit *group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     bool grouped = group != NULL && (group->features & needed) == needed;
     bool room = !grouped || add(node, index, group);
+    uint32_t without = 0;
     for (uint32_t peer = 0; room && peer < node->peers_used; peer++) {
         bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
                       (pdi_bitset_test(publisher->pushed, peer) && !grouped);
         if (single && (node->peers[peer].features & needed) == needed) {
             room = add(node, index, pdi_node_unicast(node, peer));
-        } else if (single) {
-            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id, 1,
-                     now);
+        } else {
+            without += single;
         }
     }
     uint32_t i = 0;
@@ -101,6 +101,10 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         /* pieces are known by the number of the first, which must not come round again */
         finish(node, publisher);
         return room ? PYDDSI_BAD_ARGUMENT : PYDDSI_NO_SPACE;
+    }
+    if (without != 0) {
+        pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
+                 without, now);
     }
     publisher->streaming = 1;
     publisher->stream_piece = piece;

@@ -58,8 +58,7 @@ static int handle(struct pdi_node *node, const struct pdi_arrival *arrival,
         node->kick = 1;
         return PYDDSI_OK;
     case PYDDSI_PULL:
-        pdi_shelf_pull(node, arrival->peer, message, now);
-        return PYDDSI_OK;
+        return pdi_shelf_pull(node, arrival->peer, message, now);
     default:
         return pdi_deliver(node, arrival, message, now);
     }
@@ -178,6 +177,7 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
             pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_FULL, 0, 0, 1, now);
         }
     } else if (verdict == PDI_ORDER_UNSYNCHED) {
+        pdi_session_early(node, peer, arrival->conduit, message);
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         return;
     } else if (verdict == PDI_ORDER_REPEAT) {
@@ -211,6 +211,10 @@ void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
     node->stats.synchs_in++;
     if (!order->synched && node->peers[peer].session != 0 && !node->personal) {
         return; /* meant for others: ours is on its way, and says where we begin */
+    }
+    if (!order->synched && pdi_session_outdated(node, peer, conduit, message)) {
+        pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);
+        return;
     }
     int status =
         pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
@@ -346,13 +350,35 @@ void pdi_receive_retry(struct pdi_node *node, pdi_time now)
     }
 }
 
+/* Over all sessions that one life of a peer has from one address its best effort goes on counting, so that what was late by
+ * a session is known to be old. Answers the number that is next, or 0. */
+static int64_t best_next(const struct pdi_node *node, uint32_t peer, uint32_t conduit)
+{
+    const struct pdi_node_peer *who = &node->peers[peer];
+    int64_t next = 0;
+    for (uint32_t i = 0; who->incarnation != 0 && i < node->peers_used; i++) {
+        const struct pdi_order *order = pdi_node_order(node, i, conduit);
+        if (node->peers[i].incarnation == who->incarnation && order->best_seen &&
+            order->best_next > next &&
+            pdi_endpoint_equal(&node->peers[i].endpoint, &who->endpoint)) {
+            next = order->best_next;
+        }
+    }
+    return next;
+}
+
 void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
 {
     for (uint32_t conduit = 0; conduit < node->config.conduits_in; conduit++) {
         uint32_t index = peer * node->config.conduits_in + conduit;
         struct pdi_kept *kept = &node->kept[(size_t)index * node->config.order_max];
+        int64_t best = best_next(node, peer, conduit);
         (void)pdi_order_init(&node->orders[index], &node->seq, kept, node->config.order_max);
-        if (node->config.role == PYDDSI_CLIENT && node->peers[peer].session == 0) {
+        node->orders[index].best_seen = best != 0;
+        node->orders[index].best_next = best;
+        bool plain = node->peers[peer].session == 0;
+        node->orders[index].reach = plain ? PDI_ORDER_REACH_ZHE : PDI_ORDER_MASK_BITS + 1;
+        if (node->config.role == PYDDSI_CLIENT && plain) {
             pdi_order_start(&node->orders[index]);
         }
         pdi_held_set(node, index, false);

@@ -1,6 +1,7 @@
 /* lane.c - the writer's half of a lane, but for the usual put, which is in the header.
  *
- * Walks over readers and rows end after 64; a search for how much must be pushed out halves at most 65536 entries.
+ * Walks over readers and rows end after 64; a search for how much must be pushed out halves at most
+ * 65536 entries.
  */
 #include "proto/lane.h"
 
@@ -85,7 +86,8 @@ int pdi_lane_join(struct pdi_lane_writer *writer, struct pdi_place *place)
     return PYDDSI_OK;
 }
 
-/* Looks at a reader's position. If it cannot be, the reader is broken from now on, and not looked at again. */
+/* Looks at a reader's position. If it cannot be, the reader is broken from now on, and not looked
+ * at again. */
 static void look(struct pdi_lane_writer *writer, unsigned reader)
 {
     uint64_t word = pdi_atomic64_load_acquire(&writer->places[reader]->position);
@@ -125,7 +127,6 @@ uint64_t pdi_lane_leave(struct pdi_lane_writer *writer, struct pdi_place *place)
         owed = writer->next - writer->seen[reader];
         writer->readers &= ~bit;
         writer->drops &= ~bit;
-        writer->held &= ~bit;
         writer->broken &= ~bit;
     }
     pdi_place_dismiss(place);
@@ -178,8 +179,8 @@ static uint64_t lap(const struct pdi_lane_writer *writer, uint64_t at)
     return (at & ~(uint64_t)(writer->bytes_max - 1)) + writer->bytes_max;
 }
 
-/* Whether a unit of bytes and one number fit if the least position were `floor` and the bytes in use began at `tail`;
- * *at is where it would lie. */
+/* Whether a unit of bytes and one number fit if the least position were `floor` and the bytes in
+ * use began at `tail`; *at is where it would lie. */
 static bool fits(const struct pdi_lane_writer *writer, uint64_t floor, uint64_t tail, uint64_t unit,
                  uint64_t *at)
 {
@@ -216,8 +217,8 @@ static void settle(struct pdi_lane_writer *writer, uint64_t head)
     writer->brim = end < full ? end : full;
 }
 
-/* Takes samples from those who would rather lose the oldest, no more than are needed for `unit` bytes, and none if
- * that would not be enough. */
+/* Takes samples from those who would rather lose the oldest, no more than are needed for `unit`
+ * bytes, and none if that would not be enough. */
 static bool push_out(struct pdi_lane_writer *writer, uint64_t unit)
 {
     uint64_t readers = writer->readers & ~writer->broken;
@@ -313,7 +314,7 @@ int pdi_lane_reserve(struct pdi_lane_writer *writer, uint32_t size, struct pdi_l
     }
     unsigned index = (unsigned)__builtin_ctzll(~(writer->rows_open | writer->rows_late));
     struct pdi_lane_row *row = &writer->rows[index];
-    row->from = from > writer->tail ? from : writer->tail;
+    row->from = from;
     row->at = writer->head;
     row->size = pdi_lane_unit(size);
     writer->rows_open |= UINT64_C(1) << index;
@@ -356,7 +357,6 @@ void pdi_lane_abandon(struct pdi_lane_writer *writer, const struct pdi_lane_loan
 {
     struct pdi_lane_row *row = close_row(writer, loan);
     if (row->at + row->size == writer->head) {
-        writer->tail = tail_of(writer, writer->floor);
         settle(writer, row->from > writer->tail ? row->from : writer->tail);
     }
 }

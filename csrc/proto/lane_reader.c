@@ -1,4 +1,5 @@
-/* lane_reader.c - the reader's half of a lane, but for the usual take and release, which are in the header. */
+/* lane_reader.c - the reader's half of a lane, but for the usual take and release, which are in the
+ * header. */
 #include "proto/lane.h"
 
 /* ---- the place ---- */
@@ -105,8 +106,8 @@ static int hold(struct pdi_lane_reader *reader)
             reader->span = reader->entries_max;
             return PYDDSI_OK;
         }
-        if (position < reader->base || (position & PDI_PLACE_HELD) != 0) {
-            return PYDDSI_BAD_INPUT; /* nobody but us may do that */
+        if (position < reader->base) {
+            return PYDDSI_BAD_INPUT; /* nobody may lead us back */
         }
     }
     return PYDDSI_AGAIN;

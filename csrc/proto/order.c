@@ -52,7 +52,8 @@ int pdi_order_init(struct pdi_order *order, const struct pdi_seq *seq, struct pd
         (capacity & (capacity - 1)) != 0 || capacity > seq->half) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    *order = (struct pdi_order){.seq = seq, .kept = kept, .capacity = capacity};
+    *order = (struct pdi_order){
+        .seq = seq, .kept = kept, .capacity = capacity, .reach = PDI_ORDER_MASK_BITS + 1};
     for (uint32_t i = 0; i < capacity; i++) {
         kept[i] = (struct pdi_kept){.slot = PDI_ORDER_EMPTY};
     }
@@ -204,7 +205,7 @@ int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t
         return 0;
     }
     int64_t expected = order->expected;
-    int64_t reach = PDI_ORDER_MASK_BITS + 1;
+    int64_t reach = order->reach;
     if (order->capacity < reach) {
         reach = order->capacity; /* what lies farther could not be kept, when it comes */
     }

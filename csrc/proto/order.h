@@ -59,7 +59,8 @@
 #include "base/time.h"
 #include "pyddsi.h"
 
-#define PDI_ORDER_MASK_BITS    64 /* of our own ACKNACKs; zhe looks at 31 of them */
+#define PDI_ORDER_MASK_BITS    64 /* of our own ACKNACKs; */
+#define PDI_ORDER_REACH_ZHE    32 /* of the numbers asked for at once zhe looks at so many */
 #define PDI_ORDER_CAPACITY_MIN 2
 #define PDI_ORDER_CAPACITY_MAX (UINT32_C(1) << 16)
 #define PDI_ORDER_BEHIND_MAX   8 /* SYNCHs from behind, in a row, that make a new beginning */
@@ -89,6 +90,7 @@ struct pdi_order {
     uint8_t synched;
     uint8_t held;
     uint8_t best_seen; /* best effort: one came */
+    uint8_t reach;     /* numbers that one NACK asks for at most */
     uint8_t behind;    /* SYNCHs from behind in a row, */
     int64_t behind_at; /* while this was expected */
     int64_t expected;

@@ -208,7 +208,7 @@ void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_byte
         memcpy(joins->id, id.data, id.size);
     pdi_bitset_set(registry->joined, peer);
     for (uint32_t local = registry->all.first; local != PDI_CHAIN_END;
-         local = pdi_lane_next(&registry->lane_all, local)) {
+         local = pdi_chain_next(&registry->lane_all, local)) {
         if (registry->locals[local].live && pdi_local_for(registry, peer, local))
             pdi_local_said(registry, peer, local, PDI_SAID_DUE);
     }
@@ -226,7 +226,7 @@ void pdi_registry_leave(struct pdi_registry *registry, uint32_t peer)
         pdi_definition_remove(registry, leaves->definitions.first);
     uint32_t next;
     for (uint32_t local = registry->all.first; local != PDI_CHAIN_END; local = next) {
-        next = pdi_lane_next(&registry->lane_all, local);
+        next = pdi_chain_next(&registry->lane_all, local);
         if (*pdi_said(registry, peer, local) == PDI_SAID_NOTHING)
             continue;
         pdi_local_said(registry, peer, local, PDI_SAID_NOTHING);

@@ -191,6 +191,10 @@ const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *re
 
 /* What is known of an id: its name (size 0: none), and what its definition says, BY_RESOURCE and VOLATILE if nothing. */
 pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t space, uint64_t id);
+/* What the peers have declared; answers how many that are, of which the first `max` are written, with the names in
+ * names[room]. */
+size_t pdi_registry_known(const struct pdi_registry *registry, pyddsi_known *known, size_t max,
+                          uint8_t *names, size_t room);
 uint8_t pdi_registry_reliability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
 uint8_t pdi_registry_durability(const struct pdi_registry *registry, uint8_t space, uint64_t id);
 

@@ -42,7 +42,7 @@ static inline struct pdi_chain *pdi_lane_item(const struct pdi_lane *lane, uint3
     return (void *)((char *)lane->at + item * lane->stride);
 }
 
-static inline uint32_t pdi_lane_next(const struct pdi_lane *lane, uint32_t item)
+static inline uint32_t pdi_chain_next(const struct pdi_lane *lane, uint32_t item)
 {
     return pdi_lane_item(lane, item)->next;
 }

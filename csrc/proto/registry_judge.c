@@ -40,7 +40,7 @@ uint32_t pdi_publication_contradicts(const struct pdi_registry *registry, uint32
     if (told)
         return PDI_CHAIN_END;
     uint32_t at = registry->topics[topic].locals[PYDDSI_PUBLICATION].first;
-    for (; at != PDI_CHAIN_END; at = pdi_lane_next(&registry->lane_same, at)) {
+    for (; at != PDI_CHAIN_END; at = pdi_chain_next(&registry->lane_same, at)) {
         const struct pdi_local *local = &registry->locals[at];
         uint8_t runs =
             local->reliability == PYDDSI_BY_RESOURCE ? PYDDSI_RELIABLE : local->reliability;

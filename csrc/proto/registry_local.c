@@ -98,7 +98,7 @@ void pdi_local_retire(struct pdi_registry *registry, uint32_t local)
          peer < registry->peers_max;
          peer = pdi_bitset_find(registry->joined, registry->peers_max, peer + 1)) {
         if (registry->peers[peer].cursor == local)
-            registry->peers[peer].cursor = pdi_lane_next(&registry->lane_all, local);
+            registry->peers[peer].cursor = pdi_chain_next(&registry->lane_all, local);
     }
     pdi_lane_remove(&registry->lane_all, &registry->all, local);
     pdi_slots_put(&registry->locals_free, local);
@@ -267,7 +267,7 @@ bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t
     if (topic == PDI_CHAIN_END)
         return false;
     for (uint32_t at = registry->topics[topic].locals[gone->kind].first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_same, at)) {
+         at = pdi_chain_next(&registry->lane_same, at)) {
         if (registry->locals[at].order > gone->order)
             break; /* declared since then, and perhaps as something else */
         switch (*pdi_said(registry, peer, at)) {
@@ -314,7 +314,7 @@ static void withdraw(struct pdi_registry *registry, uint32_t local)
 {
     struct pdi_local *gone = &registry->locals[local];
     PDI_CHECK(gone->live);
-    uint32_t next = pdi_lane_next(&registry->lane_all, local);
+    uint32_t next = pdi_chain_next(&registry->lane_all, local);
     gone->live = false;
     pdi_lane_remove(&registry->lane_same, &registry->topics[gone->topic].locals[gone->kind], local);
     lose_effect(registry, local);

@@ -150,7 +150,7 @@ int pdi_subscription_make(struct pdi_registry *registry, const struct pdi_remote
     uint32_t at = by_name ? registry->publications.first
                           : registry->topics[topic].locals[PYDDSI_PUBLICATION].first;
     int status = PDI_STATUS_OK;
-    for (; at != PDI_CHAIN_END && status == PDI_STATUS_OK; at = pdi_lane_next(lane, at)) {
+    for (; at != PDI_CHAIN_END && status == PDI_STATUS_OK; at = pdi_chain_next(lane, at)) {
         if (matches(registry, &registry->locals[at], made))
             status = link_make(registry, at, index);
     }
@@ -177,7 +177,7 @@ void pdi_subscription_remove(struct pdi_registry *registry, uint32_t subscriptio
 void pdi_subscription_touch(struct pdi_registry *registry, uint32_t subscription)
 {
     uint32_t at = registry->subscriptions[subscription].links.first;
-    for (; at != PDI_CHAIN_END; at = pdi_lane_next(&registry->lane_subscription_links, at))
+    for (; at != PDI_CHAIN_END; at = pdi_chain_next(&registry->lane_subscription_links, at))
         registry->locals[registry->links[at].publication].link_changes++;
 }
 
@@ -190,7 +190,7 @@ int pdi_publication_link(struct pdi_registry *registry, uint32_t publication)
         by_name ? &registry->lane_subscribers : &registry->lane_topic_subscriptions;
     uint32_t at = by_name ? registry->subscribers.first : topic->subscriptions.first;
     int status = PDI_STATUS_OK;
-    for (; at != PDI_CHAIN_END && status == PDI_STATUS_OK; at = pdi_lane_next(lane, at)) {
+    for (; at != PDI_CHAIN_END && status == PDI_STATUS_OK; at = pdi_chain_next(lane, at)) {
         if (matches(registry, local, &registry->subscriptions[at]))
             status = link_make(registry, publication, at);
     }
@@ -221,15 +221,15 @@ int pdi_topic_link(struct pdi_registry *registry, uint32_t topic)
     int status = PYDDSI_OK;
     uint32_t at, other;
     for (at = registry->topics[topic].locals[PYDDSI_PUBLICATION].first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_same, at)) {
+         at = pdi_chain_next(&registry->lane_same, at)) {
         for (other = registry->subscribers.first; other != PDI_CHAIN_END && status == PYDDSI_OK;
-             other = pdi_lane_next(&registry->lane_subscribers, other))
+             other = pdi_chain_next(&registry->lane_subscribers, other))
             status = link_by_name(registry, at, other);
     }
     for (at = registry->topics[topic].subscriptions.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_topic_subscriptions, at)) {
+         at = pdi_chain_next(&registry->lane_topic_subscriptions, at)) {
         for (other = registry->publications.first; other != PDI_CHAIN_END && status == PYDDSI_OK;
-             other = pdi_lane_next(&registry->lane_kind, other))
+             other = pdi_chain_next(&registry->lane_kind, other))
             status = link_by_name(registry, other, at);
     }
     return status;
@@ -242,7 +242,7 @@ static void unlink_names(struct pdi_registry *registry, const struct pdi_lane *l
     uint32_t next;
     for (uint32_t at = links->first; at != PDI_CHAIN_END; at = next) {
         const struct pdi_link *link = &registry->links[at];
-        next = pdi_lane_next(lane, at);
+        next = pdi_chain_next(lane, at);
         if (registry->locals[link->publication].topic !=
             registry->subscriptions[link->subscription].topic)
             link_free(registry, at);
@@ -253,10 +253,10 @@ void pdi_topic_unlink(struct pdi_registry *registry, uint32_t topic)
 {
     uint32_t at;
     for (at = registry->topics[topic].locals[PYDDSI_PUBLICATION].first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_same, at))
+         at = pdi_chain_next(&registry->lane_same, at))
         unlink_names(registry, &registry->lane_publication_links, &registry->locals[at].links);
     for (at = registry->topics[topic].subscriptions.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_topic_subscriptions, at))
+         at = pdi_chain_next(&registry->lane_topic_subscriptions, at))
         unlink_names(registry, &registry->lane_subscription_links,
                      &registry->subscriptions[at].links);
 }
@@ -267,13 +267,13 @@ void pdi_registry_rescan(struct pdi_registry *registry)
         return;
     registry->rescan = false;
     for (uint32_t at = registry->publications.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_kind, at)) {
+         at = pdi_chain_next(&registry->lane_kind, at)) {
         struct pdi_local *local = &registry->locals[at];
         if (!local->skipped || local->links.first != PDI_CHAIN_END)
             continue;
         local->skipped = false;
         for (uint32_t other = registry->subscribers.first; other != PDI_CHAIN_END;
-             other = pdi_lane_next(&registry->lane_subscribers, other)) {
+             other = pdi_chain_next(&registry->lane_subscribers, other)) {
             if (matches(registry, local, &registry->subscriptions[other]) &&
                 link_make(registry, at, other) == PDI_STATUS_TAKEN)
                 local->skipped = true;
@@ -288,7 +288,7 @@ bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publicatio
         return false;
     const struct pdi_topic *topic = &registry->topics[registry->locals[local].topic];
     for (uint32_t at = topic->locals[PYDDSI_RESOURCE].first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_same, at)) {
+         at = pdi_chain_next(&registry->lane_same, at)) {
         uint8_t said = *pdi_said(registry, peer, at);
         if (said == PDI_SAID_DUE || said == PDI_SAID_CONTESTED || said == PDI_SAID_SENT)
             return false;
@@ -368,7 +368,7 @@ uint32_t pdi_registry_routes(const struct pdi_registry *registry, uint8_t space,
         return 0;
     for (int pass = via != 0 ? 0 : 1; pass < 2 && count == 0; pass++) {
         for (uint32_t at = registry->listeners.first; at != PDI_CHAIN_END;
-             at = pdi_lane_next(&registry->lane_kind, at)) {
+             at = pdi_chain_next(&registry->lane_kind, at)) {
             const struct pdi_local *local = &registry->locals[at];
             if (local->space != space || !(pass == 0 ? routes_via(registry, local, via)
                                                      : routes_to(registry, local, id, name)))

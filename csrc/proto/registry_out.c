@@ -137,7 +137,7 @@ static bool stands(struct pdi_registry *registry, uint32_t peer, uint32_t index,
     uint32_t on = pdi_local_selecting(registry, local->space, local->id);
     PDI_CHECK(on != PDI_CHAIN_END); /* a selection stays as long as others stand on it */
     uint8_t status = PDI_STATUS_OK;
-    for (; on != PDI_CHAIN_END; on = pdi_lane_next(&registry->lane_same, on)) {
+    for (; on != PDI_CHAIN_END; on = pdi_chain_next(&registry->lane_same, on)) {
         switch (*pdi_said(registry, peer, on)) {
         case PDI_SAID_OK:
             return true;
@@ -167,7 +167,7 @@ static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_
     for (uint32_t at = from; at != PDI_CHAIN_END; at = next) {
         const struct pdi_local *local = &registry->locals[at];
         uint8_t said = *pdi_said(registry, peer, at);
-        next = pdi_lane_next(&registry->lane_all, at);
+        next = pdi_chain_next(&registry->lane_all, at);
         bool forgets = said == PDI_SAID_FORGET_DUE;
         if (contested ? said != PDI_SAID_CONTESTED || local->said[PDI_SAID_SENT] > 0
                       : said != PDI_SAID_DUE && !forgets)

@@ -343,13 +343,13 @@ static bool quality(const struct pdi_registry *registry, uint32_t topic, bool re
     uint32_t best = PDI_CHAIN_END;
     bool told = false;
     uint32_t at = asked->locals[PYDDSI_RESOURCE].first;
-    for (; at != PDI_CHAIN_END && !told; at = pdi_lane_next(&registry->lane_same, at)) {
+    for (; at != PDI_CHAIN_END && !told; at = pdi_chain_next(&registry->lane_same, at)) {
         const struct pdi_local *local = &registry->locals[at];
         *value = reliability ? local->reliability : local->durability;
         told = *value != 0; /* BY_RESOURCE, VOLATILE: it is not written */
     }
     for (at = asked->definitions.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_topic_definitions, at)) {
+         at = pdi_chain_next(&registry->lane_topic_definitions, at)) {
         const struct pdi_definition *definition = &registry->definitions[at];
         bool says = reliability ? definition->reliability != PYDDSI_BY_RESOURCE
                                 : definition->durability_told;

@@ -66,6 +66,7 @@ struct pdi_author {
     uint32_t handle;
     struct pdi_topic topic;
     uint8_t forgotten;
+    uint8_t moves;        /* best effort whose way depends on how many nodes are matched */
     uint8_t unmatched_ok; /* MATCHED need not follow from the declarations, as for a second one */
     uint32_t matched;     /* bit: the node said MATCHED about that node */
     uint32_t batch;       /* the most samples in one message: ledgers may count messages */

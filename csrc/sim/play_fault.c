@@ -53,8 +53,11 @@ void pdi_play_declare_writer(struct pdi_play *play, uint32_t index)
         writer->author =
             pdi_audit_author(&play->audit, writer->node, writer->handle, &writer->topic);
         writer->declared = writer->author != PDI_AUDIT_NONE;
-        if (writer->declared)
-            play->audit.authors[writer->author].unmatched_ok = writer->may_fail;
+        if (writer->declared) {
+            struct pdi_author *author = &play->audit.authors[writer->author];
+            author->unmatched_ok = writer->may_fail;
+            author->moves = writer->options.way == PYDDSI_WAY_AUTO && !writer->topic.reliable;
+        }
         pdi_world_declared(&play->world, writer->node, writer->handle);
     }
     play->declared++;

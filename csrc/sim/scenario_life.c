@@ -114,9 +114,10 @@ void pdi_scenario_slow(struct pdi_play *play)
     (void)pdi_play_fault(play, PDI_FAULT_STOP_READER, 0, 0, at);
     if (chance(play, 1, 2))
         (void)pdi_play_fault(play, PDI_FAULT_START_READER, 0, 0, at + between(play, 10, 900) * MS);
-    if (chance(play, 1, 4))
-        pdi_play_fault(play, PDI_FAULT_PAUSE, count - 1, 0, moment(play))->duration =
-            between(play, 10, UINT64_C(2) * play->config.lease_ms) * MS;
+    if (chance(play, 1, 4)) {
+        pdi_time length = between(play, 10, UINT64_C(2) * play->config.lease_ms) * MS;
+        pdi_play_fault(play, PDI_FAULT_PAUSE, count - 1, 0, moment(play))->duration = length;
+    }
     play->on_end = slow_end;
 }
 
@@ -134,8 +135,9 @@ void pdi_scenario_clocks(struct pdi_play *play)
     uint64_t steps = between(play, 1, 4);
     for (uint64_t i = 0; i < steps; i++) {
         int64_t step = (int64_t)(between(play, 1, 2000) * MS);
-        pdi_play_fault(play, PDI_FAULT_CLOCK, any_node(play, count), 0, moment(play))->step =
-            chance(play, 1, 2) ? step : -step;
+        step = chance(play, 1, 2) ? step : -step;
+        pdi_time at = moment(play);
+        pdi_play_fault(play, PDI_FAULT_CLOCK, any_node(play, count), 0, at)->step = step;
     }
 }
 

@@ -1,62 +1,90 @@
 """
 The program `pyddsi`.
 
-Each subcommand is a module with `add(subparsers)`, which describes it, and `run(arguments)`, which does it and returns
-the exit status: 0 all went well, 1 what was asked is not so, 2 it could not be done, and standard error says why.
+Each command is a module with DESCRIPTION, EXAMPLES, `add(parser)`, which adds its options, and `run(options)`, which
+does it and returns the exit status: 0 all went well, 1 what was asked is not so, 2 it could not be done, and standard
+error says why; 130 and 143 when Ctrl-C or SIGTERM ended it. Only the module of the command that is asked for is loaded.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import pyddsi
-from pyddsi.cli import decode, demo, sim
+from pyddsi.cli._arguments import Parser, UsageError
 from pyddsi.errors import PyddsiError
 
-COMMANDS = (decode, demo, sim)
+COMMANDS = {
+    "pub": "publish arguments, files, lines of standard input, or made-up samples",
+    "sub": "print samples as they come",
+    "ping": "measure round trips to other sessions",
+    "perf": "measure throughput and latency between two machines, or two processes",
+    "scout": "say who is there, what they can do, and how far they are",
+    "ls": "list the resources that are published, with their rates",
+    "ps": "list the processes on this machine that have sessions",
+    "hz": "measure how often samples of a resource come, and how evenly",
+    "bw": "measure how many bytes samples of a resource take",
+    "doctor": "find what is wrong with this machine's network, and say what mends it",
+    "demo": "show what pyddsi does, with three processes",
+    "decode": "print the messages of a capture",
+    "sim": "play scenarios in the simulator and check them",
+}
 
 
-class _Version(argparse.Action):
-    """Prints the version; it is looked up only when somebody asks."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"pyddsi {pyddsi.__version__}")
-        parser.exit()
-
-
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    top = argparse.ArgumentParser(
+def parser(arguments: Sequence[str] = ()) -> Parser:
+    """The command line, of which one command has its options: the one that these arguments ask for."""
+    top = Parser(
         prog="pyddsi",
         description="Publish and subscribe without a broker, and look at the traffic of those who do.",
-        epilog="`pyddsi COMMAND --help` tells more about a command.",
+        epilog="`pyddsi COMMAND --help` tells more about a command, with examples.",
     )
-    top.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
-    commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in COMMANDS:
-        command.add(commands)
+    top.add_argument("--version", action="store_true", help="say which version this is")
+    commands = top.add_subparsers(metavar="COMMAND", title="commands")
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name, text in COMMANDS.items():
+        if name != asked:
+            commands.add_parser(name, help=text, add_help=False)
+            continue
+        module = import_module(f"pyddsi.cli.{name}")
+        top.chosen = commands.add_parser(
+            name, help=text, description=module.DESCRIPTION, epilog=module.EXAMPLES
+        )
+        module.add(top.chosen)
+        top.chosen.set_defaults(run=module.run)
+    if asked is not None and top.chosen is None and "--help" not in arguments[:1]:
+        top.no_command(asked, COMMANDS)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still gets its lines
     try:
+        top = parser(words)
+        options = top.parse_args(words)
+        if options.version:
+            print(f"pyddsi {pyddsi.__version__}")
+            return 0
+        if "run" not in options:
+            top.error("the following arguments are required: COMMAND")
         status: int = options.run(options)
         sys.stdout.flush()
-    except PyddsiError as error:
+    except (PyddsiError, UsageError) as error:
+        sys.stdout.flush()
         print(f"pyddsi: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader has seen enough (`| head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as end:
+        from pyddsi.cli._session import Terminated  # noqa: PLC0415 - only then
+
+        return 143 if isinstance(end, Terminated) else 130
     return status

@@ -12,6 +12,7 @@ from typing import Any
 from pyddsi import wire
 from pyddsi._native import MESSAGES, spec
 from pyddsi.capture import open_capture
+from pyddsi.cli._arguments import Parser
 from pyddsi.cli._traffic import Packet, Traffic
 from pyddsi.errors import CaptureError, WireError
 
@@ -34,15 +35,8 @@ examples:
 """
 
 
-def add(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "decode",
-        help="print the messages of a capture",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: Parser) -> None:
+    """Its options."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "files", metavar="FILE", nargs="*", default=[], help="a capture; - is standard input"
@@ -70,7 +64,6 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--port", type=int, default=7447, help="the well-known port (default: 7447)"
     )
-    parser.set_defaults(run=run)
 
 
 class _Decoder:

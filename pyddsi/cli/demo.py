@@ -1,142 +1,270 @@
-"""`pyddsi demo`: what pyddsi does, shown on the golden captures."""
+"""`pyddsi demo`: what pyddsi does, with three processes, one of which does not survive it."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyddsi import wire
-from pyddsi.capture import open_capture
-from pyddsi.cli._traffic import Packet, Traffic
-from pyddsi.errors import CaptureError, WireError
+import pyddsi
+from pyddsi.cli import _arguments as read
+from pyddsi.cli._session import terminable
+from pyddsi.cli._show import Paint, duration, many
 
-HOME = Path("captures")
-LINE_MAX = 118
+DESCRIPTION = """\
+Show what pyddsi does, and explain it on the way: this process and two others find each other, samples go through shared
+memory and through sockets, one process is killed, and what it did not get is in the ledger. Takes a few seconds, needs no
+network, and meets nobody else.
+"""
+
+EXAMPLES = """\
+examples:
+  pyddsi demo
+  pyddsi demo --captures         the protocol on the wire; needs a source tree
+"""
+
+COUNT = 1000
+LATE = 10
+LEASE = 1.0
+PATIENCE = 10.0
+ATTACH_SECONDS = 2.0
+NAME = "demo/robot/7/pose"
+PATTERN = "demo/robot/*/pose"
+WIDTH = 100
 
 
-def add(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="show what pyddsi does, on the golden captures",
-        description="Decode the golden captures of a source tree, real packets of the reference peer, and tell on the "
-        "way what they show.",
-    )
+def add(parser: read.Parser) -> None:
+    """Its options."""
     parser.add_argument(
         "--captures",
         type=Path,
         metavar="FOLDER",
-        default=HOME,
-        help="where they are (default: captures)",
+        nargs="?",
+        const=Path("captures"),
+        help="show the golden captures of a source tree instead",
     )
-    parser.set_defaults(run=run)
+    read.add_json(parser, "one JSON object a step, without the explanations")
 
 
-def _packets(path: Path) -> Iterator[tuple[Packet, list[wire.Message], WireError | None]]:
-    with open_capture(path) as capture:
-        traffic = Traffic(capture, 7447)
-        for packet in traffic:
-            try:
-                messages, fault = wire.decode(packet.data, traffic.reading(packet.source)), None
-            except WireError as error:
-                messages, fault = error.messages, error
-            for message in messages:
-                traffic.note(packet.source, message)
-            yield packet, messages, fault
+class _Teller:
+    """Says what happens: for people, or for programs."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self._plain = plain
+        self._paint = Paint(sys.stdout)
+        self._steps = 0
+
+    def step(self, title: str, text: str) -> None:
+        """A new part of the story."""
+        if self._plain:
+            return
+        import textwrap  # noqa: PLC0415 - only people need it
+
+        self._steps += 1
+        print("\n" + self._paint("bold", f"{self._steps}. {title}"))
+        print(textwrap.fill(" ".join(text.split()), WIDTH), flush=True)
+
+    def show(self, line: str, **facts: Any) -> None:
+        """What was seen."""
+        if self._plain:
+            print(json.dumps(facts), flush=True)
+        else:
+            print(f"   {self._paint('cyan', line)}", flush=True)
 
 
-def _say(title: str) -> None:
-    print(f"\n{title}\n")
+class _Other:
+    """Another process: `pyddsi sub`, whose output is read here."""
+
+    def __init__(self, name: str, group: str, *options: str) -> None:
+        self.name = name
+        self.words = ["pyddsi", "sub", PATTERN, "--json", *options]
+        root = str(Path(pyddsi.__file__).parent.parent)
+        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        mine = {"PYDDSI_GROUP": group, "PYDDSI_LEASE": str(LEASE), "PYTHONPATH": path}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *self.words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | mine,
+        )
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        """The next samples that it prints."""
+        assert self.process.stdout is not None  # noqa: S101 - it is a pipe
+        lines = [self.process.stdout.readline() for _ in range(count)]
+        return [json.loads(line) for line in lines if line]
+
+    def end(self) -> None:
+        """Whatever it does."""
+        self.process.kill()
+        self.process.communicate()
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + "…"
+@contextmanager
+def _others(group: str) -> Iterator[tuple[_Other, _Other]]:
+    made: list[_Other] = []
+    try:
+        made.append(_Other("A", group))
+        made.append(_Other("B", group, "--no-shared"))
+        yield made[0], made[1]
+    finally:
+        for one in made:
+            one.end()
 
 
-def _show_session(folder: Path) -> None:
-    _say(
-        "1. Two peers find each other, open a session, and exchange a first sample (p2p_pubsub.pcap):"
+# ---- the story ---------------------------------------------------------------------------------------------------
+
+
+def _discover(tell: _Teller, session: pyddsi.Session, others: tuple[_Other, _Other]) -> None:
+    tell.step(
+        "Three processes find each other",
+        """This process has opened a session and started two others, each of which subscribes to a pattern. There is no
+        broker and nothing was configured: each says in a multicast group that it is there, and those who hear it open a
+        session with it.""",
     )
-    first_ns = None
-    for packet, messages, _ in _packets(folder / "p2p_pubsub.pcap"):
-        first_ns = first_ns or packet.time_ns or 0
-        time = ((packet.time_ns or 0) - first_ns) / 1e9
-        for message in messages:
-            if not isinstance(message, wire.Conduit):
-                print(
-                    _cut(
-                        f"{time:10.6f} {packet.source} → {packet.destination}  c{message.conduit} {message}"
-                    )
-                )
-        if packet.number >= 18:
-            break
+    for one in others:
+        tell.show(f"$ {shlex.join(one.words)}     # process {one.name}", started=one.words)
+    for _ in others:
+        event = session.wait_event("connected", timeout=PATIENCE)
+        tell.show(
+            f"connected: {event.peer} at {event.endpoint}",
+            event="connected",
+            peer=event.peer,
+            endpoint=str(event.endpoint),
+        )
 
 
-def _show_loss(folder: Path) -> None:
-    _say(
-        "2. The same with 5 % of the packets lost (p2p_loss5.pcap). Every sample arrives; what that costs:"
+def _exchange(
+    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: tuple[_Other, _Other]
+) -> None:
+    tell.step(
+        "Samples go through shared memory, and through sockets",
+        f"""We publish {COUNT} samples of {NAME!r}, which the pattern covers. A may read our memory, and takes its samples
+        where we put them: nothing is copied or sent. B was told not to (--no-shared), as if it ran on another machine: it
+        gets the same samples in UDP packets, and acknowledges them.""",
     )
-    seen: Counter[tuple[Any, int, int]] = Counter()
-    kinds: Counter[str] = Counter()
-    asked = 0
-    for packet, messages, _ in _packets(folder / "p2p_loss5.pcap"):
-        for message in messages:
-            kinds[message.NAME] += 1
-            if isinstance(message, wire.SData) and message.reliable:
-                seen[packet.source, message.conduit, message.sn] += 1
-            elif isinstance(message, wire.AckNack) and message.mask is not None:
-                asked += 1
-    repeats = sum(count - 1 for count in seen.values())
-    print(f"   {len(seen)} samples were sent {sum(seen.values())} times: {repeats} repeats,")
-    print(
-        f"   because the receiver asked {asked} times for what it lacked, in {kinds['ACKNACK']} answers."
+    pub.wait_matched(len(others), timeout=PATIENCE)
+    # until A has found our memory its samples go by sockets, too
+    session.wait(ATTACH_SECONDS, lambda: session.counts()["lane_readers"])
+    before = session.stats().packets_out
+    start = time.monotonic()
+    pub.put_many([b"pose %d" % number for number in range(COUNT)])
+    took = time.monotonic() - start
+    for one in others:
+        found = [sample["text"] for sample in one.take(COUNT)]
+        whole = found == [f"pose {number}" for number in range(COUNT)]
+        how = "all, in order" if whole else f"{len(found)}, not as they were put"
+        tell.show(
+            f"{one.name} has received {how}", process=one.name, received=len(found), whole=whole
+        )
+    by_memory = session.counts()["lane_put"]
+    packets = session.stats().packets_out - before
+    way = (
+        f"{many(by_memory, 'sample')} went by memory" if by_memory else "memory could not be shared"
+    )
+    tell.show(
+        f"{way}; {many(packets, 'packet')} went out; the call took {duration(took)}",
+        by_memory=by_memory,
+        packets=packets,
+        seconds=round(took, 6),
     )
 
 
-def _show_hostile(folder: Path) -> None:
-    _say("3. Damaged packets, and what the reference peer does about them (probes/malformed.pcap):")
-    for packet, messages, fault in _packets(folder / "probes" / "malformed.pcap"):
-        if fault is not None:
-            print(f"   packet {packet.number}: {bytes(packet.data).hex(' ')}")
-            print(
-                f"      {fault}"
-                + (f"; {len(messages)} messages before it are good" if messages else "")
-            )
+def _kill(
+    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: tuple[_Other, _Other]
+) -> None:
+    survivor, victim = others
+    tell.step(
+        "One is killed, and what it did not get is written down",
+        f"""B is killed (kill -9) and can say no farewell. We go on publishing: {LATE} samples more. A gets them. For B
+        they wait in our window, until B has been silent for its lease of {LEASE:g} s and is given up. They are not lost
+        silently: the ledger has a line.""",
+    )
+    session.events()
+    victim.process.kill()
+    start = time.monotonic()
+    for number in range(LATE):
+        pub.put(b"late %d" % number)
+    survivor.take(LATE)
+    event = session.wait_event("disconnected", timeout=PATIENCE)
+    seconds = time.monotonic() - start
+    tell.show(
+        f"disconnected: {event.peer} after {duration(seconds)}, because of its {event.reason}",
+        event="disconnected",
+        peer=event.peer,
+        reason=event.reason,
+        seconds=round(seconds, 3),
+    )
+    for drop in session.drops():
+        if drop.place == "window":
+            tell.show(f"the ledger: {drop}", place=drop.place, reason=drop.reason, count=drop.count)
 
 
-def _show_all(folder: Path) -> None:
-    paths = sorted(folder.rglob("*.pcap"))
-    _say(f"4. All {len(paths)} captures, decoded to the last byte and written again:")
-    kinds: Counter[str] = Counter()
-    packets = faults = same = 0
-    for path in paths:
-        for packet, messages, fault in _packets(path):
-            packets += 1
-            faults += fault is not None
-            same += fault is None and wire.encode(messages) == packet.data
-            kinds.update(message.NAME for message in messages)
-    for name, count in kinds.most_common():
-        print(f"   {name:10} {count:7d}")
-    print(f"   {packets} packets: {same} written again as they were, {faults} damaged on purpose,")
-    print(f"   {packets - same - faults} with a number that could be shorter, as we write it.")
+def _books(tell: _Teller, session: pyddsi.Session, survivor: _Other) -> None:
+    tell.step(
+        "The books balance",
+        """Every reliable message that somebody was to have is acknowledged, or forgiven with a line in the ledger, or
+        still on its way: there is no fourth. The other process now ends as it should (SIGTERM, or Ctrl-C), says farewell,
+        and we know it at once.""",
+    )
+    survivor.process.send_signal(signal.SIGTERM)
+    event = session.wait_event("disconnected", timeout=PATIENCE)
+    tell.show(
+        f"disconnected: {event.peer}, an {event.reason} end",
+        event="disconnected",
+        peer=event.peer,
+        reason=event.reason,
+    )
+    stats = session.stats()
+    tell.show(
+        f"{stats.owed} owed = {stats.acknowledged} acknowledged + {stats.forgiven} forgiven + {stats.in_flight} on their way",
+        owed=stats.owed,
+        acknowledged=stats.acknowledged,
+        forgiven=stats.forgiven,
+        in_flight=stats.in_flight,
+    )
+
+
+def _group() -> str:
+    """A group of our own: nobody else is to take part."""
+    pid = os.getpid()
+    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + pid % 20000}"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show everything."""
-    folder: Path = options.captures
-    if not (folder / "p2p_pubsub.pcap").is_file():
-        raise CaptureError(
-            f"{folder}: no golden captures here; run it in a source tree, or name the folder with --captures"
+    """Tell the story."""
+    if options.captures is not None:
+        from pyddsi.cli._tour import show  # noqa: PLC0415 - it loads the decoder
+
+        show(options.captures)
+        return 0
+    tell, group = _Teller(plain=options.json), _group()
+    with (
+        terminable(),
+        pyddsi.open(pyddsi.Config(group=group, lease=LEASE)) as session,
+        _others(group) as others,
+    ):
+        pub = session.publisher(NAME)
+        try:
+            _discover(tell, session, others)
+            _exchange(tell, session, pub, others)
+            _kill(tell, session, pub, others)
+            _books(tell, session, others[0])
+        except TimeoutError as error:
+            print(f"pyddsi: {error}\npyddsi: `pyddsi doctor` looks for the cause", file=sys.stderr)
+            return 1
+    if not options.json:
+        print(
+            "\nNow in two terminals:  pyddsi sub 'plant/**'   and   pyddsi pub plant/robot/7/pose hello\n"
+            "Then:                  pyddsi scout, ping, perf, hz, ls; and pyddsi doctor if nothing comes"
         )
-    print(
-        "pyddsi decodes the golden captures: real packets of zhe, the reference peer of its protocol."
-    )
-    _show_session(folder)
-    _show_loss(folder)
-    _show_hostile(folder)
-    _show_all(folder)
-    print("\nLook yourself: pyddsi decode captures/p2p_pubsub.pcap")
     return 0

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from pyddsi.cli._arguments import Parser
 from pyddsi.cli._books import Books, Sum
 from pyddsi.cli._seeds import Task, play
 from pyddsi.cli._traffic import Packet
@@ -54,15 +55,8 @@ The exit status is 1 if something did not hold; then the command that plays that
 """
 
 
-def add(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "sim",
-        help="play scenarios in the simulator and check them",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: Parser) -> None:
+    """Its options."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="name the scenarios, and what is checked")
     what.add_argument(
@@ -94,7 +88,6 @@ def add(commands: Any) -> None:
         default=len(os.sched_getaffinity(0)),
         help="how many processes play (default: one for each core)",
     )
-    parser.set_defaults(run=run)
 
 
 def _count(word: str) -> int:

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,9 +15,9 @@ _count = itertools.count()
 
 
 def group() -> str:
-    """A group and port that no other test, and no other run on this machine, uses."""
+    """A group and port that no other test, and no other run on this machine, uses; below those that systems give away."""
     pid = os.getpid()
-    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + (pid * 31 + next(_count)) % 20000}"
+    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + (pid * 31 + next(_count)) % 12000}"
 
 
 @contextmanager
@@ -26,3 +26,10 @@ def two(**settings: Any) -> Iterator[tuple[pyddsi.Session, pyddsi.Session]]:
     settings.setdefault("group", group())
     with pyddsi.open(**settings) as one, pyddsi.open(**settings) as other:
         yield one, other
+
+
+class Turn:
+    """Awaited, it lets every other task of the loop run once."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield

@@ -231,6 +231,39 @@ def test_left_open() -> None:
     assert "was not closed" in str(warning.message)
 
 
+FULL = ["pub.put(bytes(1000), timeout=60)", "pub.put_many([bytes(1000)] * 9, timeout=60)"]
+FULL += ["pub.loan(1000, timeout=60).__enter__()"]
+
+
+@pytest.mark.parametrize("wait", FULL)
+def test_interrupt_of_a_publisher(wait: str) -> None:
+    """Ctrl-C ends a wait for room."""
+    program = f"""
+        import pyddsi, signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        settings = dict(group={group()!r}, shared_memory=False, window_bytes=4096)
+        with pyddsi.open(**settings) as session, pyddsi.open(**settings) as other:
+            other.subscriber("a", depth=1)
+            pub = session.publisher("a")
+            pub.wait_matched(timeout=60)
+            while pub.put(bytes(1000), wait=False):
+                pass
+            try:
+                print("ready", flush=True)
+                {wait}
+            except KeyboardInterrupt:
+                print("interrupted")
+            other.close()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.read() == "interrupted\n"
+    assert child.returncode == 0
+
+
 WAITS = ["sub.recv()", "sub.recv_many()", "next(sub)", "pub.wait_matched(timeout=60)"]
 
 

@@ -1,6 +1,8 @@
 """Samples, loans and their memory: nothing dangles, nothing leaks, nothing is copied that need not be."""
 
+import asyncio
 import gc
+import threading
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,96 @@ def test_many_loans() -> None:
         for _ in range(70_000):
             with pub.loan(64):
                 pass
+
+
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_large_samples(*, shared_memory: bool) -> None:
+    """Samples larger than every window go out in pieces, between others, in order, from put, put_many and loan."""
+    large = np.random.default_rng(2).bytes(3 << 20)
+    with two(shared_memory=shared_memory) as (one, other):
+        sub = other.subscriber("a")
+        pub = one.publisher("a")
+        pub.wait_matched(timeout=TIMEOUT)
+        pub.put(b"first")
+        pub.put(large)
+        pub.put(large[: 1 << 20])
+        assert pub.put_many([b"second", large, b"third", large]) == 4
+        with pub.loan(1 << 21) as memory:
+            memory[:] = large[: 1 << 21]
+        loan = pub.loan(1 << 21)
+        with loan as memory:
+            memory[:4] = b"part"
+            loan.used = 4
+        pub.put(b"last")
+        sizes = [3 << 20, 1 << 20, 6, 3 << 20, 5, 3 << 20, 1 << 21, 4, 4]
+        assert bytes(sub.recv(TIMEOUT)) == b"first"
+        for size in sizes:
+            sample = sub.recv(TIMEOUT)
+            assert len(sample) == size
+            if size > 6:
+                assert bytes(sample) == large[:size]
+            del sample
+        assert one.stats().accepted == len(sizes) + 1
+
+
+def test_the_largest_samples() -> None:
+    """64 MiB go through large packets; through those of the usual size, nearly a third of it."""
+    for packet_max, size in ((65507, 64 << 20), (1472, 20 << 20)):
+        with two(packet_max=packet_max) as (one, other):
+            sub = other.subscriber("a")
+            pub = one.publisher("a")
+            pub.wait_matched(timeout=TIMEOUT)
+            data = bytes(size)
+            writer = threading.Thread(target=pub.put, args=(data,), kwargs={"timeout": TIMEOUT})
+            writer.start()
+            sample = sub.recv(TIMEOUT)
+            writer.join()
+            assert sample.data == data
+            del sample
+
+
+def test_samples_that_are_too_large() -> None:
+    """What can never be sent says why, and what would help; what the receiver does not take is in its ledger."""
+    with two(sample_max=1 << 20) as (one, other):
+        sub, best = other.subscriber("a"), other.subscriber("b")
+        pub, careless = one.publisher("a"), one.publisher("b", reliable=False)
+        pub.wait_matched(timeout=TIMEOUT)
+        careless.wait_matched(timeout=TIMEOUT)
+        with pytest.raises(ValueError, match="goes out in pieces, which takes time: leave wait=F"):
+            pub.put(bytes(2 << 20), wait=False)
+        with pytest.raises(ValueError, match="only be sent by a reliable publisher"):
+            careless.put(bytes(2 << 20))
+        with pytest.raises(ValueError, match="too many pieces for packets of 1472 bytes"):
+            pub.put(bytes(64 << 20))
+        with pytest.raises(ValueError, match="only be sent by a reliable") as caught:
+            careless.put_many([b"x", bytes(2 << 20), b"y"])
+        assert caught.value.taken == 1  # type: ignore[attr-defined]
+        pub.put(bytes(2 << 20))
+        pub.put(b"end")
+        assert bytes(sub.recv(TIMEOUT)) == b"end"
+        assert bytes(best.recv(TIMEOUT)) == b"x"
+        (drop,) = [drop for drop in other.drops() if drop.place == "assembly"]
+        assert (drop.reason, drop.count) == ("size", 1)
+
+
+def test_large_samples_with_asyncio() -> None:
+    """A large sample does not hold up the event loop."""
+
+    async def run() -> list[int]:
+        where = group()
+        async with pyddsi.open(group=where) as one, pyddsi.open(group=where) as other:
+            sub = other.subscriber("a")
+            pub = one.publisher("a")
+            await pub.wait_matched_async(timeout=TIMEOUT)
+            task = asyncio.create_task(pub.put_async(bytes(3 << 20)))
+            found = [len(await sub.recv_async(TIMEOUT))]
+            await task
+            task = asyncio.create_task(pub.put_many_async([b"x", bytes(3 << 20), b"y"]))
+            found += [len(await sub.recv_async(TIMEOUT)) for _ in range(3)]
+            await task
+            return found
+
+    assert asyncio.run(run()) == [3 << 20, 1, 3 << 20, 1]
 
 
 def test_other_buffers() -> None:

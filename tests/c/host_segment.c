@@ -1,13 +1,14 @@
 /* host/segment.h and host/bell.h: memory and wake-ups between two processes.
  *
- * The other process is a forked child, which tells by its exit status what it found: 0, or the number of the step that
- * failed. */
+ * The other process is a forked child, which tells by its exit status what it found: 0, or the
+ * number of the step that failed. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include "test.h"
 
 #define ROUNDS    2000
+#define RACES     30000
 #define THREADS   4
 #define TEXT_ROOM 160
 
@@ -72,7 +74,8 @@ static int child_maps(pid_t parent, const struct pdi_segment *page, const struct
     return 0;
 }
 
-/* If it failed, two processes would not see each other's memory, or one that may only read could write. */
+/* If it failed, two processes would not see each other's memory, or one that may only read could
+ * write. */
 static void test_two_processes(void)
 {
     struct pdi_segment page;
@@ -99,7 +102,8 @@ static void test_two_processes(void)
     pdi_segment_free(&page);
 }
 
-/* If it failed, one could make memory smaller under another's feet, and who reads it then is killed. */
+/* If it failed, one could make memory smaller under another's feet, and who reads it then is
+ * killed. */
 static void test_sealed(void)
 {
     struct pdi_segment segment;
@@ -114,7 +118,8 @@ static void test_sealed(void)
     }
 }
 
-/* If it failed, memory would be made of a size that nobody could map, or a refusal would not say why. */
+/* If it failed, memory would be made of a size that nobody could map, or a refusal would not say
+ * why. */
 static void test_make_refuses(void)
 {
     struct pdi_segment segment;
@@ -143,8 +148,8 @@ static int memfd(unsigned flags, int seals)
     return fd;
 }
 
-/* If it failed, a neighbour could lead us to a file, a pipe or a device, to memory that can become smaller, or to memory of
- * another size than it told. */
+/* If it failed, a neighbour could lead us to a file, a pipe or a device, to memory that can become
+ * smaller, or to memory of another size than it told. */
 static void test_map_refuses(void)
 {
     enum { SHRINK_GROW = F_SEAL_SHRINK | F_SEAL_GROW };
@@ -192,14 +197,12 @@ static void test_map_refuses(void)
 static void test_map_refuses_file(void)
 {
     struct pdi_segment there;
-    char path[] = "segment_XXXXXX";
-    int fd = mkstemp(path);
-    CHECK(fd >= 0);
-    CHECK_EQ(unlink(path), 0);
-    CHECK_EQ(ftruncate(fd, 4096), 0);
-    CHECK_EQ(map(&there, fd, 4096, false), PYDDSI_BAD_INPUT);
+    FILE *file = tmpfile();
+    CHECK(file != NULL);
+    CHECK_EQ(ftruncate(fileno(file), 4096), 0);
+    CHECK_EQ(map(&there, fileno(file), 4096, false), PYDDSI_BAD_INPUT);
     CHECK(strstr(text, "not sealed") != NULL);
-    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(fclose(file), 0);
 }
 
 /* If it failed, memory of another user's would be taken for a neighbour's. */
@@ -236,13 +239,22 @@ static void test_map_refuses_dead(void)
     pdi_segment_free(&mine);
 }
 
+/* How many descriptors are open. */
+static int descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        count += fcntl(fd, F_GETFD) != -1;
+    }
+    return count;
+}
+
 /* If it failed, mapping and failing to map would use up descriptors. */
 static void test_no_leak(void)
 {
     struct pdi_segment mine;
     struct pdi_segment there;
-    int first = dup(0);
-    CHECK_EQ(close(first), 0);
+    int before = descriptors();
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(pdi_segment_make(&mine, "mine", 4096, false, text, sizeof text), PYDDSI_OK);
         CHECK_EQ(map(&there, mine.fd, 4096, false), PYDDSI_OK);
@@ -254,9 +266,7 @@ static void test_no_leak(void)
         CHECK_EQ(map(&there, 0, 1, false) == PYDDSI_OK, 0);
         CHECK(pdi_segment_host_key() != 0);
     }
-    int last = dup(0);
-    CHECK_EQ(last, first);
-    CHECK_EQ(close(last), 0);
+    CHECK_EQ(descriptors(), before);
 }
 
 /* If it failed, two processes of one machine would not find that they could share memory. */
@@ -280,7 +290,8 @@ struct table {
     struct pdi_atomic32 calls[2];
 };
 
-/* Waits until the other has called `wanted` times. Answers whether it had to be told by the time. */
+/* Waits until the other has called `wanted` times. Answers whether it had to be told by the
+ * time. */
 static bool hear(struct table *table, uint32_t self, uint32_t wanted)
 {
     struct pdi_bell *bell = &table->bells[self];
@@ -355,7 +366,8 @@ static void *wait_for_all(void *context)
     return NULL;
 }
 
-/* If it failed, one ring would wake only one of many, or a ring between looking and sleeping would be lost. */
+/* If it failed, one ring would wake only one of many, or a ring between looking and sleeping would
+ * be lost. */
 static void test_bell_many(void)
 {
     pthread_t threads[THREADS];
@@ -375,7 +387,58 @@ static void test_bell_many(void)
     CHECK_EQ(slept[THREADS], 0);
 }
 
-/* If it failed, ringing would cost a system call though nobody listens, or a wait would not end when it should. */
+/* Two threads that do the same round at the same time, as nearly as can be. */
+static struct {
+    struct pdi_bell bell;
+    PDI_CACHE_ALIGNED struct pdi_atomic32 at[2];
+    PDI_CACHE_ALIGNED struct pdi_atomic32 change;
+    uint8_t rung[RACES + 1], seen[RACES + 1];
+} race;
+
+static void meet(uint32_t self, uint32_t step)
+{
+    pdi_atomic32_store_release(&race.at[self], step);
+    for (uint32_t looks = 1; pdi_atomic32_load_acquire(&race.at[1 - self]) < step; looks++) {
+        if (looks % 10000 == 0) {
+            sched_yield();
+        }
+    }
+}
+
+static void *listen_and_look(void *context)
+{
+    for (uint32_t round = 1; round <= RACES; round++) {
+        meet(0, 2 * round);
+        (void)pdi_bell_listen(&race.bell);
+        race.seen[round] = pdi_atomic32_load_acquire(&race.change) == round;
+        meet(0, 2 * round + 1);
+        pdi_bell_unlisten(&race.bell);
+    }
+    return context;
+}
+
+/* If it failed, a processor that lets a load go before a store could make both sides miss each
+ * other: the one has not seen the change, the other not that somebody listens. */
+static void test_bell_race(void)
+{
+    pthread_t thread;
+    uint32_t missed = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, listen_and_look, NULL), 0);
+    for (uint32_t round = 1; round <= RACES; round++) {
+        meet(1, 2 * round);
+        pdi_atomic32_store_release(&race.change, round);
+        race.rung[round] = pdi_bell_ring(&race.bell);
+        meet(1, 2 * round + 1);
+    }
+    pthread_join(thread, NULL);
+    for (uint32_t round = 1; round <= RACES; round++) {
+        missed += !race.rung[round] && !race.seen[round];
+    }
+    CHECK_EQ(missed, 0);
+}
+
+/* If it failed, ringing would cost a system call though nobody listens, or a wait would not end
+ * when it should. */
 static void test_bell_alone(void)
 {
     static struct pdi_bell bell;
@@ -431,6 +494,7 @@ int main(void)
     test_host_key();
     test_bell_two_processes();
     test_bell_many();
+    test_bell_race();
     test_bell_alone();
     test_bell_signal();
     return test_result();

@@ -1,7 +1,8 @@
 /* proto/lane.h: edges, hostile neighbours, and random lives against the plainest model.
  *
- * The model is a list: every piece of memory that was given out, in its order, with who may still need it. What fits is found
- * by looking at all of it. What threads do to each other is in proto_lane_threads.c.
+ * The model is a list: every piece of memory that was given out, in its order, with who may still
+ * need it. What fits is found by looking at all of it. What threads do to each other is in
+ * proto_lane_threads.c.
  *
  * It is long, because the model is one half of it and the edges, which need no model, the other. */
 #include "proto/lane.h"
@@ -95,7 +96,8 @@ static void start_at(struct pdi_lane_writer *writer, uint64_t number, uint64_t b
 
 /* ---- the model ---- */
 
-/* The least position if those who would rather lose the oldest, and hold nothing, were all moved to `number`. */
+/* The least position if those who would rather lose the oldest, and hold nothing, were all moved to
+ * `number`. */
 static uint64_t model_floor(uint64_t number)
 {
     uint64_t floor = world.next;
@@ -197,8 +199,7 @@ static void model_number(struct piece *piece, uint64_t size, uint64_t time, uint
     *told = (struct told){.size = size, .time = time, .pattern = pattern};
     piece->open = false;
     piece->number = world.next++;
-    piece->size =
-        size; /* what it does not need is only promised to be free if it is the newest; see shrinks */
+    piece->size = size;
     CHECK_EQ(world.writer.next, world.next);
 }
 
@@ -375,6 +376,7 @@ static void step_release(struct member *member)
         member->held_count > 0) { /* else it may not know yet where it was moved */
         CHECK_EQ(member->reader.base, member->base);
     }
+    CHECK_EQ(member->reader.ahead, member->taken - member->base - member->held_count);
 }
 
 static void step_go(struct member *member)
@@ -489,9 +491,10 @@ static void run_seed(uint64_t seed)
     free(world.memory);
 }
 
-/* If it failed, room would be lost or found where there is none, a sample that somebody needs would be overwritten,
- * numbers or bytes would be wrong, or a reader that would rather lose the oldest would lose more than it must:
- * after any puts, loans, takes, releases, joins and leaves in any order. */
+/* If it failed, room would be lost or found where there is none, a sample that somebody needs would
+ * be overwritten, numbers or bytes would be wrong, or a reader that would rather lose the oldest
+ * would lose more than it must: after any puts, loans, takes, releases, joins and leaves in any
+ * order. */
 static void test_against_model(void)
 {
     for (uint64_t seed = 0; seed < SEEDS && test_failures == 0; seed++) {
@@ -617,8 +620,8 @@ static size_t line(size_t offset)
     return offset / PDI_CACHE_LINE;
 }
 
-/* If it failed, the two sides of a lane would slow each other down by words that stand on one cache line, or two builds
- * would not agree where things lie. */
+/* If it failed, the two sides of a lane would slow each other down by words that stand on one cache
+ * line, or two builds would not agree where things lie. */
 static void test_layout(void)
 {
     CHECK(line(offsetof(struct pdi_lane, next)) > line(offsetof(struct pdi_lane, bytes) + 3));
@@ -629,8 +632,8 @@ static void test_layout(void)
     CHECK_EQ(_Alignof(struct pdi_place), PDI_CACHE_LINE);
 }
 
-/* If it failed, a reader would wait for samples that the writer holds back for ever, or a writer in a hurry would pay
- * for showing each. */
+/* If it failed, a reader would wait for samples that the writer holds back for ever, or a writer in
+ * a hurry would pay for showing each. */
 static void test_held_back(void)
 {
     uint8_t data[8] = {7};
@@ -654,8 +657,8 @@ static void test_held_back(void)
     free(bench.memory);
 }
 
-/* If it failed, a sample as large as the lane could never be sent, one that is larger would be waited for, or a size near
- * the end of its type would be taken for a small one. */
+/* If it failed, a sample as large as the lane could never be sent, one that is larger would be
+ * waited for, or a size near the end of its type would be taken for a small one. */
 static void test_sizes(void)
 {
     set_up(8, 64);
@@ -698,8 +701,9 @@ static void test_loans_do_not_block(void)
     free(bench.memory);
 }
 
-/* If it failed, samples of loans would come in another order than that in which they were committed, or the bytes of one
- * that was committed late would be overwritten before it was read. */
+/* If it failed, samples of loans would come in another order than that in which they were
+ * committed, or the bytes of one that was committed late would be overwritten before it was
+ * read. */
 static void test_loans_in_any_order(void)
 {
     set_up(8, 64);
@@ -723,8 +727,8 @@ static void test_loans_in_any_order(void)
     free(bench.memory);
 }
 
-/* If it failed, a number that was promised to a loan could be given to another sample, and a commit would write over an
- * entry that is still needed. */
+/* If it failed, a number that was promised to a loan could be given to another sample, and a commit
+ * would write over an entry that is still needed. */
 static void test_loans_keep_numbers(void)
 {
     set_up(4, 512);
@@ -748,7 +752,8 @@ static void test_loans_keep_numbers(void)
     free(bench.memory);
 }
 
-/* If it failed, a lane would run out of rows for loans though all were closed, or write past their table. */
+/* If it failed, a lane would run out of rows for loans though all were closed, or write past their
+ * table. */
 static void test_loans_limit(void)
 {
     struct pdi_lane_loan loans[PDI_LANE_LOANS_MAX];
@@ -773,7 +778,8 @@ static void test_loans_limit(void)
     free(bench.memory);
 }
 
-/* If it failed, a loan that was too large or in vain would keep its bytes, with those skipped for it, from the next one. */
+/* If it failed, a loan that was too large or in vain would keep its bytes, with those skipped for
+ * it, from the next one. */
 static void test_newest_gives_back(void)
 {
     set_up(8, 128);
@@ -795,7 +801,8 @@ static void test_newest_gives_back(void)
     free(bench.memory);
 }
 
-/* If it failed, what a loan gives back could be counted to the next lap, and a sample would run over the ring's end. */
+/* If it failed, what a loan gives back could be counted to the next lap, and a sample would run
+ * over the ring's end. */
 static void test_gives_back_at_the_end(void)
 {
     set_up(8, 64);
@@ -815,7 +822,8 @@ static void test_gives_back_at_the_end(void)
 
 /* ---- readers who would rather lose the oldest ---- */
 
-/* If it failed, such a reader would hold up the writer, lose what it is reading, or not know what it lost. */
+/* If it failed, such a reader would hold up the writer, lose what it is reading, or not know what
+ * it lost. */
 static void test_drops(void)
 {
     struct pdi_lane_sample sample;
@@ -853,7 +861,8 @@ static void test_drops(void)
     free(bench.memory);
 }
 
-/* If it failed, samples would be taken from a reader though that makes no room, because another still needs them. */
+/* If it failed, samples would be taken from a reader though that makes no room, because another
+ * still needs them. */
 static void test_drops_not_in_vain(void)
 {
     set_up(4, 512);
@@ -872,7 +881,8 @@ static void test_drops_not_in_vain(void)
     free(bench.memory);
 }
 
-/* If it failed, a reader that was moved past all it asked for would keep its mark, and hold up the writer. */
+/* If it failed, a reader that was moved past all it asked for would keep its mark, and hold up the
+ * writer. */
 static void test_drops_past_until(void)
 {
     struct pdi_lane_sample sample;
@@ -893,7 +903,8 @@ static void test_drops_past_until(void)
 
 /* ---- places ---- */
 
-/* If it failed, a place could be used again while the other side may still touch it, or never again. */
+/* If it failed, a place could be used again while the other side may still touch it, or never
+ * again. */
 static void test_place_life(void)
 {
     struct pdi_place *place = &bench.places[0];
@@ -934,8 +945,8 @@ static void test_place_life(void)
     free(bench.memory);
 }
 
-/* If it failed, the writer would wait for a reader that has left, or a reader that was left would take its samples for
- * true. */
+/* If it failed, the writer would wait for a reader that has left, or a reader that was left would
+ * take its samples for true. */
 static void test_left_by_the_writer(void)
 {
     struct pdi_lane_sample sample;
@@ -957,7 +968,8 @@ static void test_left_by_the_writer(void)
     free(bench.memory);
 }
 
-/* If it failed, a 65th reader would be written past the table, or one reader could take two rows. */
+/* If it failed, a 65th reader would be written past the table, or one reader could take two
+ * rows. */
 static void test_readers_limit(void)
 {
     set_up(4, 64);
@@ -980,8 +992,8 @@ static void test_readers_limit(void)
 
 /* ---- hostile neighbours ---- */
 
-/* If it failed, a reader that tells a position that cannot be would stop the writer, or let it overwrite what others
- * read. */
+/* If it failed, a reader that tells a position that cannot be would stop the writer, or let it
+ * overwrite what others read. */
 static void test_hostile_positions(void)
 {
     static const uint64_t positions[] = {
@@ -1027,7 +1039,23 @@ static void test_hostile_positions(void)
     }
 }
 
-/* If it failed, a reader would read beside a lane whose header, or whose position for it, is not true. */
+/* If it failed, a reader could ask for samples from before it joined, of which nothing is kept for
+ * it. */
+static void test_hostile_from_the_beginning(void)
+{
+    set_up(4, 512);
+    join(0, false);
+    CHECK_EQ(put(8, 1), PYDDSI_OK);
+    CHECK_EQ(put(8, 2), PYDDSI_OK);
+    join(1, false);
+    pdi_atomic64_store_relaxed(&bench.places[1].position, 1);
+    (void)pdi_lane_in_flight(&bench.writer);
+    CHECK(pdi_lane_broken(&bench.writer) == &bench.places[1]);
+    free(bench.memory);
+}
+
+/* If it failed, a reader would read beside a lane whose header, or whose position for it, is not
+ * true. */
 static void test_hostile_lane(void)
 {
     for (int wrong = 0; wrong < 12; wrong++) {
@@ -1115,8 +1143,8 @@ static void test_hostile_entries(void)
     }
 }
 
-/* If it failed, a writer could make its readers take samples that are not there, or believe that it moved them where it
- * must not. */
+/* If it failed, a writer could make its readers take samples that are not there, or believe that it
+ * moved them where it must not. */
 static void test_hostile_next(void)
 {
     struct pdi_lane_sample sample;
@@ -1152,6 +1180,11 @@ static void test_hostile_next(void)
     pdi_atomic64_store_relaxed(&bench.places[1].position, 103);
     CHECK_EQ(take_byte(1), 3);
     CHECK_EQ(bench.readers[1].dropped, 3);
+    pdi_atomic64_store_relaxed(&bench.writer.lane->next, 105);
+    pdi_atomic64_store_relaxed(&bench.places[1].position, 102); /* near, but behind */
+    CHECK_EQ(take(1, &sample), PYDDSI_BAD_INPUT);
+    CHECK_EQ(bench.readers[1].dropped, 3);
+    pdi_atomic64_store_relaxed(&bench.writer.lane->next, 104);
     static const uint64_t starts[] = {99, 105, 0, UINT64_MAX, 104 | PDI_PLACE_HELD};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         pdi_atomic64_store_relaxed(&bench.places[0].position, starts[i]);
@@ -1173,7 +1206,8 @@ static uint64_t nonsense(uint64_t near)
     }
 }
 
-/* If it failed, there would be nonsense in the lane by which a reader is led beside it. (A sanitizer watches.) */
+/* If it failed, there would be nonsense in the lane by which a reader is led beside it. (A
+ * sanitizer watches.) */
 static void test_hostile_writer_drawn(void)
 {
     uint64_t taken = 0;
@@ -1212,8 +1246,8 @@ static void test_hostile_writer_drawn(void)
     CHECK(taken > SEEDS && refused > SEEDS);
 }
 
-/* If it failed, there would be nonsense in one reader's place that spoils what another reads, or that stops the writer for
- * good. */
+/* If it failed, there would be nonsense in one reader's place that spoils what another reads, or
+ * that stops the writer for good. */
 static void test_hostile_reader_drawn(void)
 {
     uint64_t broken = 0;
@@ -1273,6 +1307,7 @@ int main(void)
     test_left_by_the_writer();
     test_readers_limit();
     test_hostile_positions();
+    test_hostile_from_the_beginning();
     test_hostile_lane();
     test_hostile_entries();
     test_hostile_next();

@@ -1,7 +1,7 @@
 /* proto/lane.h: writer and readers at once, in interleavings and in threads.
  *
- * The module is compiled here once more with yield points, under other names than those of the core that every test
- * program is linked with.
+ * The module is compiled here once more with yield points, under other names than those of the core
+ * that every test program is linked with.
  *
  * It is long, because one world serves drawn orders, all orders, crashes and real threads. */
 #define PDI_SIM
@@ -320,7 +320,8 @@ static void reader(void *context)
 
 /* ---- afterwards ---- */
 
-/* No sample was lost but those that were pushed out, none torn, none overrun; and when all have gone, all is free. */
+/* No sample was lost but those that were pushed out, none torn, none overrun; and when all have
+ * gone, all is free. */
 static void check_world(void)
 {
     uint64_t dropped = 0;
@@ -340,8 +341,9 @@ static void check_world(void)
     CHECK_EQ(pdi_lane_room(&world.writer, world.bytes), PYDDSI_OK);
 }
 
-/* If it failed, there would be an order of the steps of a writer and its readers, who come and go as they like, in which
- * a sample is lost, torn, taken twice or overwritten while somebody reads it, or in which room is lost. */
+/* If it failed, there would be an order of the steps of a writer and its readers, who come and go
+ * as they like, in which a sample is lost, torn, taken twice or overwritten while somebody reads
+ * it, or in which room is lost. */
 static void test_interleaved(void)
 {
     uint64_t pushed_out = 0;
@@ -382,7 +384,8 @@ static struct {
     uint32_t depth;
 } play;
 
-/* Plays the first `fixed` steps as they stand in the play, and the rest with the first actor ahead. */
+/* Plays the first `fixed` steps as they stand in the play, and the rest with the first actor
+ * ahead. */
 static void play_once(const struct interleave_actor actors[2], uint32_t fixed)
 {
     interleave_stage.fiber = interleave_fiber_here();
@@ -409,8 +412,8 @@ static void play_once(const struct interleave_actor actors[2], uint32_t fixed)
     pdi_yield = (struct pdi_yield){NULL, NULL};
 }
 
-/* Where the next play differs from this one: the last step at which the first went on though the other could have. 0: all
- * plays were played. */
+/* Where the next play differs from this one: the last step at which the first went on though the
+ * other could have. 0: all plays were played. */
 static uint32_t play_next(void)
 {
     for (uint32_t at = play.depth; at-- > 0;) {
@@ -443,6 +446,7 @@ static uint32_t play_all(const struct interleave_actor actors[2], void (*begin)(
 static struct {
     uint32_t puts, takes;          /* attempts */
     uint64_t pushed, got, refused; /* over all plays: that all of them happen */
+    enum pdi_place_state writer_saw, reader_saw;
 } tiny;
 
 /* Puts eight bytes that tell the number. */
@@ -512,8 +516,8 @@ static void end_drops(void)
     tiny.got += member->got;
 }
 
-/* If it failed, there would be an order of steps in which a sample is pushed out while it is read, or is lost without being
- * counted; all orders are played. */
+/* If it failed, there would be an order of steps in which a sample is pushed out while it is read,
+ * or is lost without being counted; all orders are played. */
 static void test_all_pushes(void)
 {
     const struct interleave_actor actors[2] = {{put_drops, NULL}, {take_drops, &world.members[0]}};
@@ -541,6 +545,7 @@ static void let_in_and_out(void *context)
     if (context != NULL) {
         world.owed += pdi_lane_leave(&world.writer, &world.places[0]);
     }
+    tiny.writer_saw = pdi_place_state(&world.places[0]);
 }
 
 /* Wants, changes its mind, and if the place is free again wants it for another lane. */
@@ -549,7 +554,8 @@ static void change_mind(void *context)
     struct pdi_place *place = context;
     pdi_place_want(place, COOKIE, false);
     pdi_place_end(place);
-    if (pdi_place_state(place) == PDI_PLACE_FREE) {
+    tiny.reader_saw = pdi_place_state(place);
+    if (tiny.reader_saw == PDI_PLACE_FREE) {
         world.members[0].joined++;
         pdi_atomic64_store_relaxed(&place->position, MINE);
         pdi_place_want(place, COOKIE + 1, false);
@@ -568,12 +574,16 @@ static void end_place(void)
     } else {
         CHECK(state == PDI_PLACE_FREE || state == PDI_PLACE_ENDED || state == PDI_PLACE_LOST);
         CHECK((world.writer.readers != 0) <= (state == PDI_PLACE_ENDED));
+        /* who frees it is clear: neither may lose what the other said */
+        CHECK((tiny.writer_saw == PDI_PLACE_LOST) == (state == PDI_PLACE_LOST));
+        CHECK((tiny.reader_saw == PDI_PLACE_LOST) == (state == PDI_PLACE_LOST));
     }
     CHECK_EQ(world.owed, 0);
 }
 
-/* If it failed, there would be an order of steps in which a reader that changes its mind is let into a place that is another
- * lane's by then, or in which a place is never free again; all orders are played. */
+/* If it failed, there would be an order of steps in which a reader that changes its mind is let
+ * into a place that is another lane's by then, or in which a place is never free again; all orders
+ * are played. */
 static void test_all_places(void)
 {
     struct interleave_actor actors[2] = {{let_in_and_out, NULL}, {change_mind, &world.places[0]}};
@@ -648,8 +658,8 @@ static void drain(struct member *member)
     CHECK_EQ(member->expected, pdi_lane_next(&member->reader));
 }
 
-/* If it failed, a writer that is killed would leave samples that cannot be read, or that were never put. It is stopped
- * before each of its steps. */
+/* If it failed, a writer that is killed would leave samples that cannot be read, or that were never
+ * put. It is stopped before each of its steps. */
 static void test_writer_dies(void)
 {
     uint64_t got = 0;
@@ -678,8 +688,8 @@ static void read_until_killed(void *context)
     }
 }
 
-/* If it failed, a reader that is killed would stop the writer for good, or spoil what others read. It is stopped before
- * each of its steps. */
+/* If it failed, a reader that is killed would stop the writer for good, or spoil what others read.
+ * It is stopped before each of its steps. */
 static void test_reader_dies(void)
 {
     uint64_t owed = 0;

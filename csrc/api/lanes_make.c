@@ -1,0 +1,220 @@
+/* lanes_make.c - the lanes that a session writes: making them, showing them, and waking their readers. */
+#include <stdlib.h>
+
+#include "api/lanes.h"
+
+#define PAUSE PDI_TIME_S /* after a sample that was too large for its lane */
+
+static struct pdi_lane_out *free_lane(struct pdi_lanes *lanes)
+{
+    for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
+        if (!lanes->out[i].used) {
+            lanes->out_used = i < lanes->out_used ? lanes->out_used : i + 1;
+            return &lanes->out[i];
+        }
+    }
+    return NULL;
+}
+
+/* A reader takes what it read between two looks at the same even stamp. */
+void pdi_lanes_offer(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+{
+    struct pdi_offer *at = &lanes->page->offers[lane - lanes->out];
+    uint64_t stamp = pdi_atomic64_add(&at->stamp, 1) + 1;
+    pdi_atomic64_store_release(&at->resource, lane->resource);
+    pdi_atomic64_store_release(&at->about, lane->space | (uint64_t)lane->reliable << 8 |
+                                               (uint64_t)(lane->closing == 0) << 9);
+    pdi_atomic64_store_release(&at->fd, (uint64_t)lane->segment.fd);
+    pdi_atomic64_store_release(&at->size, lane->segment.size);
+    pdi_atomic64_store_release(&at->cookie, lane->used ? lane->writer.cookie : 0);
+    pdi_atomic64_store_release(&at->stamp, stamp + 1);
+}
+
+struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of *of,
+                                    const pyddsi_aside *aside)
+{
+    char text[PYDDSI_TEXT_MAX];
+    struct pdi_lane_out *lane = free_lane(lanes);
+    size_t size = pdi_lane_size(lanes->lane_samples, lanes->lane_bytes);
+    if (lane == NULL) {
+        return NULL;
+    }
+    uint64_t *starts = calloc(lanes->lane_samples, sizeof *starts);
+    struct pdi_segment segment = {.fd = -1};
+    if (starts == NULL ||
+        pdi_segment_make(&segment, "pyddsi-lane", size, false, text, sizeof text) != PYDDSI_OK) {
+        free(starts);
+        lanes->refused++;
+        of->again = PDI_TIME_NEVER; /* it would be refused again with every look */
+        return NULL;
+    }
+    pdi_lock_take(&lane->lock);
+    lane->starts = starts;
+    lane->segment = segment;
+    lane->publisher = of->publisher;
+    lane->on = lane->others = lane->waits = lane->closing = 0;
+    lane->space = aside->space;
+    lane->reliable = aside->reliable;
+    lane->resource = aside->resource;
+    lane->put = 0;
+    lane->joiner = 0;
+    lane->short_of = 0;
+    lane->stuck = 0;
+    int status = pdi_lane_init(&lane->writer, segment.memory, segment.size, starts,
+                               lanes->lane_samples, lanes->lane_bytes,
+                               lanes->random + 2 * ++lanes->cookies);
+    PDI_CHECK(status == PYDDSI_OK); /* its sizes are right: pdi_lane_size said so */
+    (void)status;
+    lane->used = 1;
+    pdi_lock_give(&lane->lock);
+    pdi_lanes_offer(lanes, lane);
+    pdi_atomic32_store_release(&of->lane, (uint32_t)(lane - lanes->out) + 1);
+    return lane;
+}
+
+/* With both locks. Its memory goes; who still maps it keeps what is in it. */
+void pdi_lanes_unmake(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
+{
+    lane->used = lane->on = lane->waits = 0;
+    pdi_lanes_offer(lanes, lane);
+    for (uint32_t i = 0; i < lanes->publishers_used; i++) {
+        if (pdi_atomic32_load_relaxed(&lanes->of[i].lane) == (uint32_t)(lane - lanes->out) + 1) {
+            pdi_atomic32_store_release(&lanes->of[i].lane, 0);
+        }
+    }
+    lanes->put += lane->put;
+    lane->put = 0;
+    pdi_segment_free(&lane->segment);
+    free(lane->starts);
+    lane->starts = NULL;
+}
+
+/* ---- publishers ---- */
+
+void pdi_lanes_publisher(struct pdi_lanes *lanes, uint32_t publisher)
+{
+    uint32_t index = publisher & 0xffff;
+    if (index < lanes->publishers_max) {
+        lanes->of[index].publisher = publisher;
+        lanes->of[index].again = 0;
+        pdi_atomic32_store_release(&lanes->of[index].lane, 0);
+        lanes->publishers_used =
+            index < lanes->publishers_used ? lanes->publishers_used : index + 1;
+        lanes->look = 1;
+    }
+}
+
+/* Handles of other things have the same indexes, so the whole handle is compared. */
+void pdi_lanes_forget(struct pdi_lanes *lanes, uint32_t publisher)
+{
+    uint32_t index = publisher & 0xffff;
+    if (index >= lanes->publishers_max || lanes->of[index].publisher != publisher) {
+        return;
+    }
+    struct pdi_lane_out *lane = pdi_lanes_of(lanes, publisher);
+    lanes->of[index].publisher = PDI_LANE_NOBODY;
+    pdi_atomic32_store_release(&lanes->of[index].lane, 0);
+    lanes->look = 1;
+    if (lane != NULL) {
+        pdi_lock_take(&lane->lock);
+        lane->publisher = PDI_LANE_NOBODY;
+        pdi_lock_give(&lane->lock);
+    }
+}
+
+struct pdi_lane_out *pdi_lanes_of(struct pdi_lanes *lanes, uint32_t publisher)
+{
+    uint32_t index = publisher & 0xffff;
+    uint32_t lane =
+        index < lanes->publishers_max ? pdi_atomic32_load_acquire(&lanes->of[index].lane) : 0;
+    return lane != 0 && lane <= PDI_LANES_MAX ? &lanes->out[lane - 1] : NULL;
+}
+
+/* Whether one of our windows could take it: that of the group, or those of all who read the lane. */
+static bool fits_sockets(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
+                         size_t size)
+{
+    pyddsi_window window;
+    int group = pdi_node_conduit(lanes->node, lane->publisher);
+    if (group >= 0 && pdi_node_window(lanes->node, group, &window) == PYDDSI_OK &&
+        size <= window.size_bytes) {
+        return true;
+    }
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        int single = -1 - (int)lane->peer[__builtin_ctzll(left)];
+        if (pdi_node_window(lanes->node, single, &window) == PYDDSI_OK &&
+            size > window.size_bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size,
+                       pdi_time now)
+{
+    if (!fits_sockets(lanes, lane, size)) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    lane->closing = lane->waits = 1;
+    lanes->look = 1;
+    lanes->of[lane->publisher & 0xffff].again = pdi_time_add(now, PAUSE);
+    return PYDDSI_AGAIN;
+}
+
+void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now)
+{
+    uint32_t index = publisher & 0xffff;
+    if (index < lanes->publishers_max && lanes->of[index].again != 0 &&
+        lanes->of[index].again <= now) {
+        lanes->of[index].again = 0;
+        lanes->look = 1;
+    }
+}
+
+/* ---- waking ---- */
+
+void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+{
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        const struct pdi_neighbour *neighbour =
+            &lanes->neighbours[lane->peer[__builtin_ctzll(left)]];
+        (void)pdi_bell_ring(&((struct pdi_shared_page *)neighbour->segment.memory)->news);
+    }
+}
+
+void pdi_lanes_hurry(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+{
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        pdi_lanes_nudge(&lanes->neighbours[lane->peer[__builtin_ctzll(left)]]);
+    }
+}
+
+void pdi_lanes_hurry_all(struct pdi_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->out_used; i++) {
+        struct pdi_lane_out *lane = &lanes->out[i];
+        pdi_lock_take(&lane->lock);
+        if (lane->used && pdi_lanes_unbrought(lanes, lane) != 0) {
+            pdi_lanes_hurry(lanes, lane);
+        }
+        pdi_lock_give(&lane->lock);
+    }
+}
+
+int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size)
+{
+    int status = pdi_lane_room(&lane->writer, size);
+    if (status == PYDDSI_AGAIN) {
+        pdi_lanes_want(lanes, PDI_TELL_ROOM);
+        status = pdi_lane_room(&lane->writer, size);
+    }
+    if (status == PYDDSI_AGAIN) {
+        if (pdi_lanes_unbrought(lanes, lane) != 0) {
+            pdi_lanes_hurry(lanes, lane); /* a reader that drops the oldest may make room */
+        }
+        lanes->look = lanes->look || lane->short_of == 0;
+        lane->short_of = size != 0 ? size : 1;
+    }
+    return status;
+}

@@ -1,0 +1,193 @@
+/* session_loan.c - samples that are written in place.
+ *
+ * A loan lies where its sample will be sent from: in the lane, if the publisher has one that is in use, else in the window
+ * that the node finds. Who gets it is decided when it is committed: by then the lane may have got other readers, or none,
+ * or have just begun, and those that it does not reach where it lies get a copy.
+ *
+ *     handle    generation (16 bits) | 1 in a lane | index
+ */
+#include "api/session.h"
+
+#define LANE_LOAN UINT32_C(0x8000) /* the node's indexes are smaller */
+
+struct borrow {
+    uint32_t publisher;
+    size_t size;
+    uint8_t **data;
+    uint32_t *loan;
+};
+
+/* With both locks. */
+static int borrow_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
+                        const struct borrow *borrow, pdi_time now)
+{
+    uint32_t index = 0;
+    while (index < PDI_LANE_LOANS_MAX && lanes->open[index].used) {
+        index++;
+    }
+    if (index == PDI_LANE_LOANS_MAX) {
+        return PYDDSI_AGAIN;
+    }
+    struct pdi_lane_open *open = &lanes->open[index];
+    uint32_t size = borrow->size <= PDI_LANE_BYTES_MAX ? (uint32_t)borrow->size : UINT32_MAX;
+    int status = pdi_lanes_room(lanes, lane, size);
+    if (status == PYDDSI_OK) {
+        status = pdi_lane_reserve(&lane->writer, size, &open->loan);
+    }
+    if (status == PYDDSI_BAD_ARGUMENT) {
+        return pdi_lanes_outgrown(lanes, lane, borrow->size, now);
+    }
+    if (status != PYDDSI_OK) {
+        return status;
+    }
+    open->used = 1;
+    open->generation++;
+    open->lane = (uint32_t)(lane - lanes->out);
+    *borrow->data = open->loan.data;
+    *borrow->loan = (uint32_t)open->generation << 16 | LANE_LOAN | index;
+    return PYDDSI_OK;
+}
+
+static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
+{
+    const struct borrow *borrow = context;
+    struct pdi_lane_out *lane = pdi_session_lane(session, borrow->publisher);
+    if (lane != NULL) {
+        int status = PYDDSI_END;
+        pdi_lock_take(&lane->lock);
+        if (lane->publisher == borrow->publisher && lane->used && lane->waits) {
+            status = PYDDSI_AGAIN;
+        } else if (lane->publisher == borrow->publisher && lane->on) {
+            status = borrow_aside(session->lanes, lane, borrow, now);
+        }
+        pdi_lock_give(&lane->lock);
+        if (status != PYDDSI_END) {
+            return status;
+        }
+    }
+    return pdi_node_loan(session->node, borrow->publisher, borrow->size, borrow->data,
+                         borrow->loan);
+}
+
+int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size, uint8_t **data,
+                        uint32_t *loan, uint64_t timeout_ns)
+{
+    struct borrow borrow = {publisher, size, data, loan};
+    return pdi_session_try(session, borrow_one, &borrow, timeout_ns);
+}
+
+/* The open loan of this handle, or null. */
+static struct pdi_lane_open *open_loan(const pyddsi_session *session, uint32_t loan)
+{
+    uint32_t index = loan & (LANE_LOAN - 1);
+    if (session->lanes == NULL || (loan & LANE_LOAN) == 0 || index >= PDI_LANE_LOANS_MAX) {
+        return NULL;
+    }
+    struct pdi_lane_open *open = &session->lanes->open[index];
+    return open->used && open->generation == loan >> 16 ? open : NULL;
+}
+
+/* A lane that leads back may have waited for it. */
+static void over(struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
+                 struct pdi_lane_open *open)
+{
+    open->used = 0;
+    lanes->look = lanes->look || lane->closing;
+}
+
+/* The sockets get a copy, if they are to; then the sample is shown in the lane. With both locks. */
+static int commit_aside(pyddsi_session *session, struct pdi_lane_out *lane,
+                        struct pdi_lane_open *open, size_t used, pdi_time now)
+{
+    int status = PYDDSI_OK;
+    if (used > open->loan.size) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    if (lane->waits && lane->publisher != PDI_LANE_NOBODY) {
+        return PYDDSI_AGAIN; /* the ways are changing */
+    }
+    if ((!lane->on || lane->others) && lane->publisher != PDI_LANE_NOBODY) {
+        status = pdi_node_put(session->node, lane->publisher, open->loan.data, used, now);
+    }
+    if (status != PYDDSI_OK) {
+        return status;
+    }
+    if (lane->on) {
+        pdi_lane_commit(&lane->writer, &open->loan, (uint32_t)used, 0, false);
+        lane->put += !lane->others;
+        pdi_lanes_ring(session->lanes, lane);
+    } else {
+        pdi_lane_abandon(&lane->writer, &open->loan);
+    }
+    over(session->lanes, lane, open);
+    return PYDDSI_OK;
+}
+
+/* It lies in a window; if a lane is in use meanwhile, it is put as any other sample. */
+static int commit_node(pyddsi_session *session, uint32_t loan, size_t used, pdi_time now)
+{
+    struct pdi_put put;
+    const uint8_t *data;
+    size_t size;
+    int status = pdi_node_lent(session->node, loan, &put.publisher, &data, &size);
+    struct pdi_lane_out *lane =
+        status == PYDDSI_OK ? pdi_session_lane(session, put.publisher) : NULL;
+    bool aside = false;
+    if (lane != NULL) {
+        pdi_lock_take(&lane->lock);
+        aside = lane->publisher == put.publisher && lane->used && (lane->on || lane->waits);
+        pdi_lock_give(&lane->lock);
+    }
+    if (!aside || used > size) {
+        return pdi_node_commit(session->node, loan, used, now);
+    }
+    put.data = data;
+    put.size = used;
+    status = pdi_session_put(session, &put, now);
+    if (status == PYDDSI_OK) {
+        (void)pdi_node_abandon(session->node, loan);
+    }
+    return status;
+}
+
+int pyddsi_session_commit(pyddsi_session *session, uint32_t loan, size_t used)
+{
+    int status = PYDDSI_BAD_ARGUMENT;
+    if (!pdi_session_enter(session)) {
+        return PYDDSI_CLOSED;
+    }
+    pdi_time now = pdi_session_now(session);
+    struct pdi_lane_open *open = open_loan(session, loan);
+    if (open != NULL) {
+        struct pdi_lane_out *lane = &session->lanes->out[open->lane];
+        pdi_lock_take(&lane->lock);
+        status = commit_aside(session, lane, open, used, now);
+        pdi_lock_give(&lane->lock);
+    } else if ((loan & LANE_LOAN) == 0) {
+        status = commit_node(session, loan, used, now);
+    }
+    pdi_session_push(session, now);
+    pdi_session_leave(session);
+    return status;
+}
+
+int pyddsi_session_abandon(pyddsi_session *session, uint32_t loan)
+{
+    int status = PYDDSI_BAD_ARGUMENT;
+    if (!pdi_session_enter(session)) {
+        return PYDDSI_CLOSED;
+    }
+    struct pdi_lane_open *open = open_loan(session, loan);
+    if (open != NULL) {
+        struct pdi_lane_out *lane = &session->lanes->out[open->lane];
+        pdi_lock_take(&lane->lock);
+        pdi_lane_abandon(&lane->writer, &open->loan);
+        over(session->lanes, lane, open);
+        pdi_lock_give(&lane->lock);
+        status = PYDDSI_OK;
+    } else if ((loan & LANE_LOAN) == 0) {
+        status = pdi_node_abandon(session->node, loan);
+    }
+    pdi_session_leave(session);
+    return status;
+}

@@ -1,0 +1,389 @@
+"""
+How resources, publishers and subscribers are declared, in a session as in a simulation, and what can be wrong with them.
+
+    publisher("plant/pose")          subscriber("plant/*", where="lum > 0")      publisher(7)
+        │ a resource: name ◄► number     │ a selection: query ◄► number             │ the number
+        ▼                                ▼                                          ▼
+    the core's options ─► call ─► a handle, or a status ─► _publisher_made, _subscriber_made, or an error
+"""
+
+from __future__ import annotations
+
+from pyddsi import names
+from pyddsi._declared import Declared, Resource, Selection
+from pyddsi._native import enumeration, ffi, lib
+from pyddsi._values import SECOND, choose, nanoseconds, whole
+from pyddsi.errors import ClosedError, ConflictError, DeclarationError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Generic, Literal, TypeVar
+
+    from pyddsi._declared import Owner
+
+    Mode = Literal["push", "pull", "periodic_push", "periodic_pull", "push_pull"]
+    OnFull = Literal["wait", "drop_oldest", "drop_newest"]
+    Way = Literal["multicast", "unicast", "each", "auto"]
+    Durability = Literal["volatile", "transient", "persistent"]
+
+    P = TypeVar("P", bound=Declared)
+    S = TypeVar("S", bound=Declared)
+else:
+    P = S = object
+
+    class Generic:
+        """What is generic to a type checker is plain when it runs."""
+
+        def __class_getitem__(cls, _parameters: object) -> type:
+            return cls
+
+
+__all__ = ["Declaring", "Durability", "Mode", "OnFull", "Way", "reliability"]
+
+MODES = {name.removesuffix("_mode"): n for name, n in enumeration("pyddsi_mode", "PYDDSI_").items()}
+ON_FULL = enumeration("pyddsi_on_full", "PYDDSI_")
+WAYS = enumeration("pyddsi_way", "PYDDSI_WAY_")
+DURABILITIES = enumeration("pyddsi_durability", "PYDDSI_")
+ID_BITS_MAX = 56  # of an id on the wire, whatever rid_bits says
+MILLISECOND = SECOND // 1000
+
+
+def reliability(reliable: object) -> int:
+    """A reliability as the core says it."""
+    if reliable is None:
+        return int(lib.PYDDSI_BY_RESOURCE)
+    if not isinstance(reliable, bool):
+        raise TypeError(
+            f"reliable is True, False, or None for as the resource says, not {reliable!r}"
+        )
+    return int(lib.PYDDSI_RELIABLE if reliable else lib.PYDDSI_BEST_EFFORT)
+
+
+class Declaring(Generic[P, S]):
+    """What a session, or a node of a simulation, declares with. P are its publishers, S its subscribers."""
+
+    declared: dict[int, Declared]
+    things: dict[tuple[str, int, int], Resource | Selection]
+    rid_bits: int
+    life: int
+
+    # ---- what the owner adds ----
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        raise NotImplementedError
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call the core for it. ClosedError if it is closed."""
+        raise NotImplementedError
+
+    def as_owner(self) -> Owner:
+        """The whole that this is a part of."""
+        raise NotImplementedError
+
+    def _number_of(self, name: str, attempt: int) -> int | None:
+        """The number for a name or a query; after a conflict the next one. None: there is no further one."""
+        raise NotImplementedError
+
+    def _named(self, name: str, number: int) -> None:
+        """From now on this name has this number."""
+        raise NotImplementedError
+
+    def _called(self, space: int, wire_id: int, name: str) -> None:
+        """From now on this id is known by this name."""
+        raise NotImplementedError
+
+    def _publisher_made(self, name: str | int, number: int, handle: int, **rest: Any) -> P:
+        raise NotImplementedError
+
+    def _subscriber_made(
+        self, name: str | int, number: int, handle: int, options: Any, **rest: Any
+    ) -> S:
+        raise NotImplementedError
+
+    def _refused(self) -> None:
+        """A declaration was refused: raise if that has a reason of the owner's own."""
+
+    def _everything(self) -> Iterable[Declared]:
+        """What is declared here, and elsewhere as far as that is known."""
+        return self.declared.values()
+
+    def _owner_of(self, thing: Declared) -> str:
+        return thing._owner.title  # noqa: SLF001 - of this family
+
+    # ---- declarations ----
+
+    def resource(
+        self,
+        name: str,
+        *,
+        number: int | None = None,
+        space: int = 0,
+        reliable: bool | None = None,
+        durability: Durability | None = None,
+    ) -> Resource:
+        """
+        Give a name a number, and say how its samples are to be treated.
+
+        Publishers and subscribers do this by themselves. Do it to choose the number, or the definition: tags in the
+        name, as in `plant/robot#{unreliable}`, or these keywords.
+        """
+        parsed = names.Name(name)
+        wanted = False if reliable is None and "unreliable" in parsed.tags else reliable
+        tagged = [tag for tag in parsed.tags if tag in DURABILITIES]
+        kept: str = durability or (tagged[0] if tagged else "volatile")
+        definition = reliability(wanted), kept
+        silent = wanted is None and durability is None and not tagged
+        if number is not None:
+            number = self._number("number", number)
+        path = ffi.from_buffer(parsed.path.encode())
+        raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
+        handle, status = ffi.new("uint32_t *"), ffi.new("int *")
+        attempt = 0
+        while True:
+            chosen = self._number_of(parsed.path, attempt) if number is None else number
+            if chosen is None:
+                raise self.conflict(name, 0, "resource", space)
+            found = self.things.get((parsed.path, chosen, space))
+            if (
+                isinstance(found, Resource)
+                and found.usable
+                and (silent or definition == found.definition)
+            ):
+                return found
+            result = self.call(
+                "resource",
+                whole("space", space, 0, 255),
+                chosen,
+                raw,
+                definition[0],
+                choose("durability", kept, DURABILITIES),
+                handle,
+                status,
+            )
+            # a number of our own choice that somebody else has for another name: take the next one
+            taken = number is None and found is None and self._is_conflict(result, status[0])
+            if not taken or self._number_of(parsed.path, attempt + 1) is None:
+                break
+            attempt += 1
+        self._declared("resource", name, chosen, result, status[0], space=space)
+        self._named(parsed.path, chosen)
+        made = Resource(self.as_owner(), name, chosen, handle[0], (), space=space)
+        made.definition = definition
+        self._called(space, chosen << 1, name)
+        self.things[parsed.path, chosen, space] = made
+        return made
+
+    def publisher(
+        self,
+        resource: str | int,
+        *,
+        reliable: bool | None = None,
+        durability: Durability = "volatile",
+        way: Way = "multicast",
+        conduit: int = 0,
+        keep: int = 0,
+        space: int = 0,
+    ) -> P:
+        """
+        Publish a resource.
+
+        resource: its name, or its number
+        reliable: whether lost samples are sent again; None: as the resource says, else yes
+        durability: "transient" keeps `keep` samples for those who come late
+        way: "multicast": one copy for all; "unicast": to one subscriber, a second one is rejected; "each": a copy for
+            each; "auto": unicast to one, multicast to several
+        conduit: the multicast conduit
+        keep: samples kept for those who pull, or come late
+        space: the resource space
+        """
+        number, parts = self._resource(resource, space)
+        options = ffi.new("pyddsi_publisher_options *")
+        options.resource, options.space = number, whole("space", space, 0, 255)
+        options.reliability = reliability(reliable)
+        options.durability = choose("durability", durability, DURABILITIES)
+        options.way = choose("way", way, WAYS)
+        options.conduit = whole("conduit", conduit, 0, lib.PYDDSI_MULTICASTS_MAX - 1)
+        options.shelf_samples = whole("keep", keep, 0, 2**32 - 1)
+        handle, status = ffi.new("uint32_t *"), ffi.new("int *")
+        result = self.call("publisher", options, handle, status)
+        self._declared("publisher", resource, number, result, status[0], space=space)
+        return self._publisher_made(resource, number, handle[0], parts=parts, space=space)
+
+    def subscriber(
+        self,
+        resource: str | int,
+        *,
+        depth: int = 1024,
+        on_full: OnFull = "wait",
+        mode: Mode = "push",
+        where: str | None = None,
+        guard: Mapping[P, int] | None = None,
+        reliable: bool | None = None,
+        period: float = 0.0,
+        duration: float = 0.0,
+        origin: float = 0.0,
+        space: int = 0,
+    ) -> S:
+        """
+        Subscribe to a resource, or to all that a pattern covers.
+
+        resource: its name, a pattern such as "plant/*/pose", or a number
+        depth: how many samples may wait for the reader
+        on_full: what happens to the next one then: "wait" (the publisher has to), "drop_oldest", "drop_newest"
+        mode: "push": as they are published; "pull": when asked for with `pull()`; "periodic_push", "periodic_pull": for
+            `duration` seconds of every `period`, counted from `origin`; "push_pull"
+        where: only samples for which this holds, such as "lum > 0 and $size < 100"; publishers look at it before they
+            send. Fields are members of a JSON payload, $size, $resource, $byte0 to $byte63
+        guard: samples come only while each of these publishers has room for so many bytes
+        reliable: whether lost samples are to be sent again; None: as the publisher does
+        """
+        options = ffi.new("pyddsi_subscriber_options *")
+        predicate = names.Name(resource).predicate if isinstance(resource, str) else None
+        if where is not None or predicate is not None:
+            number, parts = self._selection(resource, where, space)
+            options.is_selection = 1
+        else:
+            number, parts = self._resource(resource, space)
+        options.resource, options.space = number, whole("space", space, 0, 255)
+        options.reliability = reliability(reliable)
+        options.mode = choose("mode", mode, MODES)
+        options.on_full = choose("on_full", on_full, ON_FULL)
+        options.depth = whole("depth", depth, 1, 2**31)
+        options.origin_ms = nanoseconds(origin, "origin") // MILLISECOND
+        options.period_ms = nanoseconds(period, "period") // MILLISECOND
+        options.duration_ms = nanoseconds(duration, "duration") // MILLISECOND
+        self._guard(options, guard or {})
+        handle, status = ffi.new("uint32_t *"), ffi.new("int *")
+        result = self.call("subscriber", options, handle, status)
+        self._declared("subscriber", resource, number, result, status[0], space=space)
+        return self._subscriber_made(resource, number, handle[0], options, parts=parts, space=space)
+
+    # ---- their parts ----
+
+    def _guard(self, options: Any, guard: Mapping[P, int]) -> None:
+        options.guards = whole("the number of guards", len(guard), 0, lib.PYDDSI_GUARD_MAX)
+        for i, (publisher, size) in enumerate(guard.items()):
+            if publisher._owner is not self.as_owner():  # noqa: SLF001 - of this family
+                raise ValueError(f"guard: {publisher} is not a publisher of {self.title}")
+            options.guard_publisher[i] = publisher._handle  # noqa: SLF001
+            options.guard_bytes[i] = whole("bytes of a guard", size, 0, 2**32 - 1)
+
+    def _resource(self, resource: str | int, space: int) -> tuple[int, tuple[Declared, ...]]:
+        if isinstance(resource, str):
+            made = self.resource(resource, space=space)
+            return made.number, (made,)
+        return self._number("a resource's number", resource), ()
+
+    def _number(self, what: str, number: object) -> int:
+        """A number whose double is an id of this node: of rid_bits bits, and never of more than 56."""
+        most = 2 ** (min(self.rid_bits, ID_BITS_MAX) - 1) - 1
+        if isinstance(number, int) and number > most:
+            raise ValueError(
+                f"{what} is from 1 to {most} in a node with rid_bits={self.rid_bits}, not {number}"
+            )
+        return whole(what, number, 1, most)
+
+    def _selection(
+        self, resource: str | int, where: str | None, space: int
+    ) -> tuple[int, tuple[Declared, ...]]:
+        if not isinstance(resource, str):
+            raise TypeError(
+                f"where= asks about a name or a pattern; give one instead of the number {resource}"
+            )
+        query = names.canonical(resource if where is None else f"{resource}?{{{where}}}")
+        data = ffi.from_buffer(query.encode())
+        handle, status = ffi.new("uint32_t *"), ffi.new("int *")
+        raw = {"data": ffi.cast("uint8_t *", data), "size": len(data)}
+        attempt = 0
+        while True:
+            number = self._number_of(query, attempt)
+            if number is None:
+                raise self.conflict(query, 0, "selection", space)
+            found = self.things.get((query, number, space))
+            if isinstance(found, Selection) and found.usable:
+                return number, (found,)
+            result = self.call(
+                "selection", whole("space", space, 0, 255), number, raw, 0, handle, status
+            )
+            taken = found is None and self._is_conflict(result, status[0])
+            if not taken or self._number_of(query, attempt + 1) is None:
+                break
+            attempt += 1
+        self._declared("selection", query, number, result, status[0], space=space)
+        self._named(query, number)
+        made = Selection(self.as_owner(), query, number, handle[0], (), space=space)
+        self._called(space, number << 1 | 1, query)
+        self.things[query, number, space] = made
+        return number, (made,)
+
+    # ---- what can be wrong ----
+
+    @staticmethod
+    def _is_conflict(result: int, status: int) -> bool:
+        return result not in {lib.PYDDSI_OK, lib.PYDDSI_NO_SPACE, lib.PYDDSI_AGAIN} and status == 2
+
+    def _declared(
+        self, kind: str, name: str | int, number: int, result: int, status: int, *, space: int
+    ) -> None:
+        """What a declaration answered."""
+        if result == lib.PYDDSI_OK:
+            return
+        from pyddsi._looks import status_name  # noqa: PLC0415 - only failures need it
+
+        self._refused()
+        what = f"{kind} {name!r} of {self.title}"
+        if result == lib.PYDDSI_CLOSED:
+            raise ClosedError(f"{what}: {self.title} is closed")
+        if result == lib.PYDDSI_NO_SPACE:
+            raise DeclarationError(
+                f"{what}: a table is full; a larger {self._table(kind)} has room for more",
+                status="no_space",
+            )
+        if result == lib.PYDDSI_AGAIN:
+            raise DeclarationError(
+                f"{what}: not all peers have heard of what was closed before; let time pass",
+                status="try_again",
+            )
+        said = status_name(status)
+        if said == "conflict":
+            raise self.conflict(name, number, kind, space)
+        if status == 0:
+            raise ValueError(f"{what}: these options cannot be")
+        raise DeclarationError(f"{what} cannot be: {said}", status=said)
+
+    def _table(self, kind: str, /) -> str:
+        """The option that says how many of a kind there may be."""
+        return f"{kind}s_max" + (", or ring_samples," if kind == "subscriber" else "")
+
+    def conflict(
+        self, name: str | int, number: int, kind: str, space: int, itself: Declared | None = None
+    ) -> ConflictError:
+        """The error for a declaration that contradicts another one, which is this one's `itself` if it was made."""
+        there = [
+            thing for thing in self._everything() if (thing.number, thing.space) == (number, space)
+        ]
+        things = Selection if kind == Selection.KIND else Resource
+        known = [thing for thing in there if isinstance(thing, things)]
+        rivals = [thing for thing in there if thing is not itself]
+        ours = [thing for thing in rivals if thing._owner is self.as_owner()]  # noqa: SLF001
+        others = {t.name: t for t in (*known, *ours) if isinstance(t, things) and t.name != name}
+        if kind == "subscriber":
+            who = [f"the earlier {thing}" for thing in ours if thing.KIND == "subscriber"]
+            rule = "subscribers of one node to one resource have the same mode, reliable=, period, duration and origin"
+        elif others:
+            who = [f"{t.name!r} of {self._owner_of(t)}" for t in others.values()]
+            rule = "one number has one name, and one name one definition"
+        else:
+            who = [f"the earlier {thing}" for thing in ours if isinstance(thing, things)]
+            who = who or [str(thing) for thing in rivals if thing.KIND == "publisher"]
+            rule = "one name has one definition: say reliable= and durability= once, and before there are publishers"
+        return ConflictError(
+            f"{kind} {name!r} of {self.title}, number {number}, contradicts "
+            + (" and ".join(who) or "what is declared of it elsewhere")
+            + f"; {rule}",
+            number=number,
+            names=list(dict.fromkeys(str(thing.name) for thing in known)) or [str(name)],
+        )

@@ -1,0 +1,179 @@
+"""What all declarations have in common, in a session as in a simulation."""
+
+from __future__ import annotations
+
+from pyddsi.errors import ClosedError, DeclarationError, RejectedError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Protocol, Self
+
+    from pyddsi.errors import ConflictError
+
+    class Owner(Protocol):
+        """Who declares: a session, or a node of a simulation."""
+
+        declared: dict[int, Declared]
+        life: int
+        """How often it has crashed; what it had declared before is gone."""
+
+        @property
+        def title(self) -> str:
+            """What it is called in messages."""
+
+        @property
+        def running(self) -> bool:
+            """Whether it can be asked for anything."""
+
+        def call(self, name: str, *arguments: Any) -> int:
+            """Call the core for it. ClosedError if it is closed."""
+
+        def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
+            """Let time pass until `ready` answers something true, which is the result, or the time is over."""
+
+        def conflict(
+            self,
+            name: str | int,
+            number: int,
+            kind: str,
+            space: int,
+            itself: Declared | None = None,
+        ) -> ConflictError:
+            """The error for a declaration that contradicts another one."""
+
+
+__all__ = ["PENDING", "TIMEOUT", "Declared", "Resource", "Selection"]
+
+PENDING = "pending"
+TIMEOUT = 10.0
+
+
+class Declared:
+    """What has been declared: a resource, a publisher, a subscriber."""
+
+    KIND = "declaration"
+
+    def __init__(
+        self,
+        owner: Owner,
+        name: str | int,
+        number: int,
+        handle: int,
+        parts: tuple[Declared, ...],
+        *,
+        space: int = 0,
+    ) -> None:
+        self._owner = owner
+        self.name = name
+        """The name it was made with, or the number."""
+        self.number = number
+        """Its number on the wire, not doubled; of a subscriber with `where=` the selection's."""
+        self.space = space
+        """The resource space."""
+        self._handle = handle
+        self._life = owner.life
+        self._parts = parts
+        self._closed = False
+        owner.declared[handle] = self
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        return f"{self.KIND} {self.name!r} of {self._owner.title}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget it, and tell all peers. What a subscriber has not taken is dropped, with a line in the ledger."""
+        if self._closed:
+            return
+        usable, self._closed = self.usable, True
+        if usable:
+            self._owner.declared.pop(self._handle, None)
+            try:
+                self._owner.call("forget", self._handle)
+            except ClosedError:
+                return  # another thread closed the whole meanwhile
+
+    @property
+    def status(self) -> str:
+        """
+        What has become of it: "settled" with all peers, "pending", or the worst that one of them said: "conflict",
+        "rejected", "no_space", "too_large", "invalid", "unsupported" or "other".
+        """
+        from pyddsi._looks import status_name  # noqa: PLC0415 - only some programs need it
+
+        found = [part.status for part in self._parts]
+        self._enter()
+        found.append(status_name(self._owner.call("status", self._handle)))
+        bad = [status for status in found if status not in {"settled", PENDING}]
+        return bad[0] if bad else PENDING if PENDING in found else "settled"
+
+    def wait_settled(self, timeout: float = TIMEOUT) -> None:
+        """
+        Let time pass until every peer has answered.
+
+        Raises ConflictError, RejectedError or DeclarationError if one of them did not accept it, and TimeoutError if
+        after `timeout` seconds not all have answered.
+        """
+        if not self._owner.wait(timeout, lambda: self.status != PENDING):
+            raise TimeoutError(f"{self}: not every peer has answered after {timeout} s")
+        self._judge(self.status)
+
+    def _judge(self, status: str) -> None:
+        """Raise what this status means, if it is a bad one."""
+        if status not in {"settled", PENDING}:
+            raise self._refused(status)
+
+    def _refused(self, status: str) -> DeclarationError:
+        for part in self._parts:
+            if part.status == status:
+                return part._refused(status)  # noqa: SLF001 - the same class
+        if status == "conflict":
+            return self._owner.conflict(self.name, self.number, self.KIND, self.space, self)
+        if status == "rejected":
+            return RejectedError(
+                f"{self}: a publisher of it is for one subscriber alone, and has one; give it way='auto', 'each' or "
+                f"'multicast'"
+            )
+        return DeclarationError(f"{self}: a peer does not accept it: {status}", status=status)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is neither closed nor lost with its owner."""
+        return not self._closed and self._owner.running and self._life == self._owner.life
+
+    def _enter(self) -> None:
+        """ClosedError if this can be used no more."""
+        if self._closed:
+            raise ClosedError(f"{self} is closed; make another one")
+        if self._life != self._owner.life:
+            raise ClosedError(
+                f"{self} went with the crash of its node; make another one after restart()"
+            )
+
+
+class Resource(Declared):
+    """A name and its number. Publishers and subscribers make their own."""
+
+    KIND = "resource"
+    definition: tuple[int, str] = (0, "volatile")
+    """Its reliability and durability, as they were said."""
+
+
+class Selection(Declared):
+    """A resource with a predicate. Subscribers with `where=` make their own."""
+
+    KIND = "selection"

@@ -1,0 +1,257 @@
+"""The half of a session that is asked: peers, events, the ledger, counts, and why nothing comes."""
+
+from __future__ import annotations
+
+from pyddsi._declared import TIMEOUT, Declared
+from pyddsi._native import Keeper, ffi, lib
+from pyddsi.errors import ClosedError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Callable
+    from typing import Any
+
+    from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
+    from pyddsi.capture import Endpoint
+    from pyddsi.config import Config
+    from pyddsi.metrics import Metrics
+
+__all__ = ["EVENTS_KEPT", "Looking"]
+
+EVENTS_KEPT = 4096
+NAME_MAX = 1024  # bytes of a name
+KNOWN_ROOM = 256  # declarations that are asked for at first,
+NAME_ROOM = 64  # and bytes for each one's name
+
+
+def _shown(name: Any) -> str:
+    """A name as people write it, without the slash that it begins with on the wire."""
+    return bytes(name).decode("utf-8", "replace").removeprefix("/")
+
+
+class Looking:
+    """What a session can be asked."""
+
+    config: Config
+    name: str
+    raw: Any
+    declared: dict[int, Declared]
+    matches: dict[int, set[str]]
+    _events: list[Any]
+    _raw_event: Any
+    _keeper: Keeper
+    _local: Any
+    _lock: LockType
+    _names: dict[int, str]
+    _wall_ns: int
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        raise NotImplementedError
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can be asked for nothing but its books."""
+        raise NotImplementedError
+
+    def closed_error(self, what: str) -> ClosedError:
+        """The error for something that was asked for after the end."""
+        raise NotImplementedError
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call the core for this session. ClosedError if it is closed."""
+        raise NotImplementedError
+
+    def wait(self, timeout: float | None, ready: Callable[[], Any]) -> Any:
+        """Wait until `ready` answers something true, which is the result, or the time is over."""
+        raise NotImplementedError
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Its own address."""
+        from pyddsi._looks import endpoint  # noqa: PLC0415 - most programs open without
+
+        found = endpoint(self._local)
+        assert found is not None  # noqa: S101 - every session has one
+        return found
+
+    def pump(self) -> None:
+        """Take events out of the core, so that none is lost there."""
+        with self._lock:
+            raw = self._raw_event
+            while lib.pyddsi_session_event(self.raw, raw) == lib.PYDDSI_OK:
+                if len(self._events) >= EVENTS_KEPT:
+                    del self._events[: EVENTS_KEPT // 2]
+                self._events.append(ffi.new("pyddsi_event *", raw[0]))
+                peer = bytes(raw.id[0 : raw.id_size]).hex()
+                if raw.kind == lib.PYDDSI_MATCHED:
+                    self.matches.setdefault(raw.handle, set()).add(peer)
+                elif raw.kind == lib.PYDDSI_UNMATCHED:
+                    self.matches.setdefault(raw.handle, set()).discard(peer)
+
+    def events(self) -> list[Event]:
+        """What has happened since this was last asked, oldest first. At least the latest 2048 are kept."""
+        found: list[Event] = []
+        while (event := self._next_event()) is not None:
+            found.append(event)
+        return found
+
+    def wait_event(self, *kinds: str, timeout: float | None = TIMEOUT) -> Event:
+        """
+        The next event, of one of these kinds if any are given; those before it are forgotten. TimeoutError if none comes
+        within `timeout` seconds.
+        """
+
+        def next_one() -> Event | None:
+            while (event := self._next_event()) is not None:
+                if not kinds or event.kind in kinds:
+                    break
+            return event
+
+        event: Event | None = self.wait(timeout, next_one)
+        if event is None:
+            wanted = " or ".join(kinds) or "event"
+            raise TimeoutError(f"{self.title}: no {wanted} within {timeout} s")
+        return event
+
+    def _next_event(self) -> Event | None:
+        from pyddsi._looks import event_of  # noqa: PLC0415 - most programs open without
+
+        if not self._events and not self.closed:
+            self.pump()
+        try:
+            raw = self._events.pop(0)
+        except IndexError:
+            return None
+        return event_of(
+            raw,
+            peer=bytes(raw.id[0 : raw.id_size]).hex() if raw.id_size else None,
+            of=self.declared.get(raw.handle),
+            resource=self.name_of(raw.space, raw.resource),
+            since_ns=self._wall_ns,
+        )
+
+    def drops(self) -> list[Drop]:
+        """The ledger: all that was dropped, and why. Also after the end."""
+        from pyddsi._looks import drops_of  # noqa: PLC0415 - most programs open without
+
+        return list(
+            drops_of(
+                lambda index, raw: int(lib.pyddsi_session_drop(self.raw, index, raw)),
+                self.name_of,
+                self._wall_ns,
+            )
+        )
+
+    def stats(self) -> Stats:
+        """What it has done so far. Also after the end."""
+        from pyddsi._looks import Stats, copied  # noqa: PLC0415 - most programs open without
+
+        raw = ffi.new("pyddsi_stats *")
+        if lib.pyddsi_session_stats(self.raw, raw) == lib.PYDDSI_CLOSED:
+            raise self.closed_error("stats")
+        return copied(Stats, raw)
+
+    def counts(self) -> dict[str, int]:
+        """What its threads, its sockets and its shared memory did; see `pyddsi_session_counts` in pyddsi.h."""
+        raw = ffi.new("pyddsi_session_counts *")
+        lib.pyddsi_session_count(self.raw, raw)
+        found = {name: int(getattr(raw, name)) for name, _ in ffi.typeof(raw[0]).fields}
+        views, view_bytes, copied, loans = self._keeper.counts()
+        return found | {
+            "views": views,
+            "view_bytes": view_bytes,
+            "views_copied": copied,
+            "loans_copied": loans,
+        }
+
+    def peers(self) -> list[Peer]:
+        """Those that it knows, with their state."""
+        from pyddsi._looks import peer_of  # noqa: PLC0415 - most programs open without
+
+        raw = ffi.new("pyddsi_peer *")
+        found: list[Peer] = []
+        index = 0
+        while self.call("peer", index, raw) == lib.PYDDSI_OK:
+            index += 1
+            if raw.id_size:
+                found.append(peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex()))
+        return found
+
+    def resources(self) -> list[Known]:
+        """What its peers have declared: resources, selections and subscriptions, by name where that is known."""
+        from pyddsi._looks import known_of  # noqa: PLC0415 - most programs open without
+
+        rows, count = KNOWN_ROOM, ffi.new("size_t *")
+        while True:  # ends when there is room for all
+            raw, text = ffi.new("pyddsi_known[]", rows), ffi.new("uint8_t[]", rows * NAME_ROOM)
+            status = self.call("known", raw, rows, count, text, rows * NAME_ROOM)
+            if status != lib.PYDDSI_NO_SPACE:
+                break
+            rows = 2 * int(count[0])
+        peers: dict[int, str] = {}
+        peer = ffi.new("pyddsi_peer *")
+        for one in raw[0 : count[0]]:
+            if one.peer not in peers and self.call("peer", one.peer, peer) == lib.PYDDSI_OK:
+                peers[one.peer] = bytes(peer.id[0 : peer.id_size]).hex()
+        return [
+            known_of(
+                one,
+                peers.get(one.peer, ""),
+                _shown(ffi.buffer(text + one.name_at, one.name_size))
+                or self.name_of(one.space, one.id),
+            )
+            for one in raw[0 : count[0]]
+        ]
+
+    def window(self, conduit: int = 0) -> Window | None:
+        """A transmit window: 0 and above of a multicast conduit, -1 - i to peer i; None: there is none now."""
+        from pyddsi._looks import Window, copied  # noqa: PLC0415 - most programs open without
+
+        raw = ffi.new("pyddsi_window *")
+        status = self.call("window", conduit, raw)
+        return copied(Window, raw) if status == lib.PYDDSI_OK else None
+
+    def name_of(self, space: int, wire_id: int) -> str | int | None:
+        """What a resource or selection with this id on the wire is called, or its number."""
+        if not wire_id:
+            return None
+        mine = self._names.get(space << 56 | wire_id)
+        if mine is not None:
+            return mine
+        room, size = ffi.new("uint8_t[]", NAME_MAX), ffi.new("size_t *")
+        status = lib.pyddsi_session_name(self.raw, space, wire_id, room, NAME_MAX, size)
+        if status == lib.PYDDSI_OK:
+            return _shown(ffi.buffer(room, size[0]))
+        return wire_id >> 1
+
+    def metrics(self) -> Metrics:
+        """All counts at this moment; `str()` of them is Prometheus' text form."""
+        from pyddsi.metrics import Metrics  # noqa: PLC0415 - only those who ask need it
+
+        return Metrics.of(self)
+
+    def why_not(self, name: str | int) -> str:
+        """Why samples of this resource do not arrive, in sentences."""
+        from pyddsi._why import why_not  # noqa: PLC0415 - only those who ask need it
+
+        return why_not(self, name)
+
+    def why_full(self, handle: int | None) -> str:
+        """Who keeps a publisher's window full, in a sentence."""
+        from pyddsi._why import why_full  # noqa: PLC0415 - only those who ask need it
+
+        return why_full(self, handle)
+
+    def close_session(self, peer: Peer, *, reason: int = 0) -> None:
+        """End the session with this peer; both find each other again."""
+        from pyddsi._looks import raw_endpoint  # noqa: PLC0415 - few programs use this
+        from pyddsi._values import whole  # noqa: PLC0415
+
+        if peer.endpoint is None:
+            raise ValueError(f"{self.title}: the address of {peer.name} is not known")
+        raw = ffi.new("pyddsi_endpoint *", raw_endpoint("endpoint", peer.endpoint))
+        if self.call("close_session", raw, whole("reason", reason, 0, 255)) != lib.PYDDSI_OK:
+            raise ValueError(f"{self.title} has no session with {peer.name}")

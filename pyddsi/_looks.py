@@ -1,0 +1,382 @@
+"""
+What can be looked at, in a session as in a simulation: events, the ledger of drops, counts, peers, windows.
+
+Each look is a frozen copy of what was so at one moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyddsi._native import DECLARATIONS, MESSAGES, enumeration, ffi, lib, spec, text
+from pyddsi._values import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyddsi._declared import Declared
+    from pyddsi.capture import Endpoint
+
+__all__ = [
+    "ENDS",
+    "FEATURES",
+    "Drop",
+    "Event",
+    "Known",
+    "Peer",
+    "Stats",
+    "Window",
+    "copied",
+    "drops_of",
+    "endpoint",
+    "event_of",
+    "known_of",
+    "peer_of",
+    "raw_endpoint",
+    "reason_name",
+    "state_name",
+    "status_name",
+]
+
+ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local"}
+OPENING_LAST = 200
+ESTABLISHED = 254
+ESTABLISHED_NAME = "established"
+
+Look = TypeVar("Look")
+
+
+# ---- words ----
+
+
+def _values(table: str, row: str, field: str) -> dict[int, str]:
+    """The names of a field's values in the protocol's table."""
+    found = next(one for one in spec(table).values() if one.name == row)
+    return next(one.values for one in found.fields if one.name == field)
+
+
+@cache
+def _statuses() -> dict[int, str]:
+    wire = _values(DECLARATIONS, "RESULT", "status")
+    return wire | {0: "settled", 128: "rejected", 255: "pending"}
+
+
+def status_name(status: int) -> str:
+    """What a declaration's status means."""
+    return _statuses().get(status, "other")
+
+
+@cache
+def _reasons() -> dict[int, str]:
+    wire = _values(MESSAGES, "CLOSE", "reason")
+    return ENDS | wire
+
+
+def reason_name(reason: int) -> str:
+    """Why a session ended."""
+    return _reasons().get(reason, str(reason))
+
+
+def state_name(state: int) -> str:
+    """What a peer's state means."""
+    if state == 0:
+        return "unknown"
+    if state <= OPENING_LAST:
+        return "opening"
+    return ESTABLISHED_NAME if state == ESTABLISHED else "expired"
+
+
+FEATURES = {
+    name: bit for name, bit in enumeration("pyddsi_feature", "PYDDSI_CAN_").items() if name != "all"
+}
+
+MODES = {
+    bit: name.removesuffix("_mode") for name, bit in enumeration("pyddsi_mode", "PYDDSI_").items()
+}
+KINDS = {
+    int(lib.PYDDSI_RESOURCE): "resource",
+    int(lib.PYDDSI_SELECTION): "selection",
+    int(lib.PYDDSI_SUBSCRIPTION): "subscription",
+}
+
+
+# ---- addresses ----
+
+
+def endpoint(raw: Any) -> Endpoint | None:
+    """An address of the core as the captures write it."""
+    from pyddsi.capture import Endpoint  # noqa: PLC0415 - a session opens without it
+
+    if raw.kind == 0:
+        return None
+    packed = bytes(raw.ip[0 : 4 if raw.kind == 4 else 16])
+    return Endpoint(str(ip_address(packed)), raw.port)
+
+
+def raw_endpoint(what: str, address: tuple[str, int]) -> dict[str, Any]:
+    """An address as the core writes it."""
+    wrong = (
+        f"{what} is a pair of an IP address and a port, such as ('10.0.0.9', 7447), not {address!r}"
+    )
+    try:
+        host, port = address
+        packed = ip_address(host).packed
+    except (TypeError, ValueError):
+        raise ValueError(wrong) from None
+    if type(port) is not int or not 0 < port < 65536:
+        raise ValueError(wrong)
+    return {"ip": packed.ljust(16, b"\0"), "port": port, "kind": 4 if len(packed) == 4 else 6}
+
+
+# ---- looks ----
+
+
+def copied(look: type[Look], raw: Any, **rest: Any) -> Look:
+    """A look with the fields of a C struct that have the same names."""
+    for field in fields(look):  # type: ignore[arg-type]
+        if field.name not in rest:
+            rest[field.name] = getattr(raw, field.name)
+    return look(**rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """
+    Something that a node tells its application.
+
+    kind: "connected", "disconnected", "reconnected", "gap", "declared", "matched", "unmatched", "qos_conflict",
+        "rejected" or "detached"
+    time_ns: when, by the node's clock; of a session in nanoseconds since 1970
+    peer: the name of the peer that it is about
+    of: the resource, publisher or subscriber that it is about
+    status: declared: what became of it, such as "settled" or "conflict"
+    reason: disconnected: why, such as "lease" or "ordinary"
+    resource: its name, or its number where it has none
+    conduit, first, last: gap: which samples will not come
+    incarnation, endpoint: of the peer
+    """
+
+    kind: str
+    time_ns: int
+    peer: str | None = None
+    of: Declared | None = None
+    status: str = "settled"
+    reason: str | None = None
+    resource: str | int | None = None
+    conduit: int = 0
+    first: int = 0
+    last: int = 0
+    incarnation: int = 0
+    endpoint: Endpoint | None = None
+
+    def __str__(self) -> str:
+        words = [f"{self.time_ns / 1e9:.6f}", self.kind]
+        words += [self.peer] if self.peer else []
+        words += [str(self.of)] if self.of is not None else []
+        words += [self.status] if self.kind == "declared" else []
+        words += [self.reason] if self.reason else []
+        words += [f"{self.first}..{self.last}"] if self.kind == "gap" else []
+        return " ".join(words)
+
+
+def event_of(
+    raw: Any,
+    *,
+    peer: str | None,
+    of: Declared | None,
+    resource: str | int | None,
+    since_ns: int = 0,
+) -> Event:
+    """An event of the core; the times of its clock are counted from `since_ns`."""
+    kind = text(lib.pyddsi_event_name(raw.kind))
+    return Event(
+        kind,
+        since_ns + raw.time_ns,
+        peer=peer,
+        of=of,
+        status=status_name(raw.status),
+        reason=reason_name(raw.reason) if kind == "disconnected" else None,
+        resource=resource,
+        conduit=raw.conduit,
+        first=raw.first,
+        last=raw.last,
+        incarnation=raw.incarnation,
+        endpoint=endpoint(raw.endpoint),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """
+    A line of a node's ledger: so many samples, or packets, were dropped there, for this reason.
+
+    resource: name or number; None where no resource was known, or those that found no line of their own
+    """
+
+    place: str
+    reason: str
+    space: int
+    resource: str | int | None
+    count: int
+    first_ns: int
+    last_ns: int
+
+    def __str__(self) -> str:
+        place = text(lib.pyddsi_place_text(_PLACES[self.place]))
+        reason = text(lib.pyddsi_reason_text(_REASONS[self.reason]))
+        about = f" of {self.resource}" if self.resource is not None else ""
+        return f"{self.count}{about}: {place}; {reason}"
+
+
+def _names(call: Any, count: int) -> dict[str, int]:
+    return {text(call(number)): number for number in range(count)}
+
+
+_PLACES = _names(lib.pyddsi_place_name, lib.PYDDSI_PLACE_COUNT)
+_REASONS = _names(lib.pyddsi_reason_name, lib.PYDDSI_REASON_COUNT)
+
+
+def drops_of(
+    get: Callable[[int, Any], int],
+    name_of: Callable[[int, int], str | int | None],
+    since_ns: int = 0,
+) -> Iterator[Drop]:
+    """The lines of a ledger. `get` is the core's call for one of them."""
+    raw = ffi.new("pyddsi_drop *")
+    index = 0
+    while get(index, raw) == lib.PYDDSI_OK:
+        index += 1
+        yield Drop(
+            text(lib.pyddsi_place_name(raw.place)),
+            text(lib.pyddsi_reason_name(raw.reason)),
+            raw.space,
+            name_of(raw.space, raw.resource),
+            raw.count,
+            since_ns + raw.first_ns,
+            since_ns + raw.last_ns,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a node has done so far; see `pyddsi_stats` in pyddsi.h for each count."""
+
+    packets_in: int
+    packets_out: int
+    bytes_in: int
+    bytes_out: int
+    messages_in: int
+    messages_out: int
+    accepted: int
+    unmatched: int
+    filtered: int
+    sent_best: int
+    owed: int
+    acknowledged: int
+    forgiven: int
+    resent: int
+    delivered: int
+    taken: int
+    acks_in: int
+    nacks_in: int
+    acks_out: int
+    nacks_out: int
+    synchs_in: int
+    synchs_out: int
+    keepalives_out: int
+    scouts_out: int
+    pings_out: int
+    allocated_slots: int
+    rings_used: int
+    put_waits: int
+    events_lost: int
+
+    @property
+    def in_flight(self) -> int:
+        """Reliable messages that members have still to acknowledge."""
+        return self.owed - self.acknowledged - self.forgiven
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """
+    Another node, as this one sees it now.
+
+    name: what it is called; of a session its id in hexadecimal digits
+    state: "unknown", "opening", "established" or "expired"
+    lease, rtt: seconds
+    unacknowledged: messages in the window to it alone
+    """
+
+    name: str
+    id: bytes
+    state: str
+    busy: int
+    epoch: int
+    endpoint: Endpoint | None
+    features: frozenset[str]
+    incarnation: int
+    lease: float
+    rtt: float
+    unacknowledged: int
+
+
+def peer_of(raw: Any, name: str) -> Peer:
+    """A peer of the core."""
+    return copied(
+        Peer,
+        raw,
+        name=name,
+        id=bytes(raw.id[0 : raw.id_size]),
+        state=state_name(raw.state),
+        endpoint=endpoint(raw.endpoint),
+        features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
+        lease=raw.lease_ms / 1000,
+        rtt=raw.rtt_ns / SECOND,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """
+    What a peer has declared.
+
+    kind: "resource", "selection" or "subscription"
+    name: of the resource, or the query; where nobody has said one, the number
+    number: of the resource or selection, not doubled
+    mode: of a subscription: "push", "pull" ...
+    """
+
+    peer: str
+    kind: str
+    name: str | int
+    number: int
+    space: int
+    mode: str | None
+
+
+def known_of(raw: Any, peer: str, name: str | int | None) -> Known:
+    """A peer's declaration."""
+    mode = MODES.get(raw.mode) if raw.kind == lib.PYDDSI_SUBSCRIPTION else None
+    number = int(raw.id) >> 1
+    kind = KINDS[raw.kind]
+    return Known(peer, kind, number if name is None else name, number, int(raw.space), mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A transmit window as it looks now. `seq` is the next number, `seqbase` the first one not acknowledged."""
+
+    seq: int
+    seqbase: int
+    pos: int
+    firstpos: int
+    size_bytes: int
+    used_bytes: int
+    samples_max: int
+    used_samples: int
+    members: int
+    draining: int

@@ -1,0 +1,77 @@
+"""How a session's settings become the core's options, and what is said when the core refuses them."""
+
+from __future__ import annotations
+
+from pyddsi._checks import GROUP, address_of
+from pyddsi._looking import EVENTS_KEPT
+from pyddsi._native import lib
+from pyddsi.errors import OpenError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyddsi.config import Config
+
+__all__ = ["fill", "refusal"]
+
+RING_SAMPLES = 1 << 17  # of all subscribers together; memory that is not used is not taken
+
+
+def refusal(status: int, why: str) -> Exception:
+    """The error for a session that the core does not open."""
+    if status == lib.PYDDSI_NO_SPACE:
+        return MemoryError(why)
+    if status == lib.PYDDSI_BAD_ARGUMENT:
+        return ValueError(f"these settings cannot be together: {why}")
+    return OpenError(why)
+
+
+def _raw_address(target: Any, address: str) -> None:
+    if not address:
+        target.kind = 0
+        return
+    packed, port = address_of(address)
+    target.ip = packed.ljust(16, b"\0")
+    target.port, target.kind = port, 4 if len(packed) == 4 else 6
+
+
+def fill(options: Any, config: Config) -> None:
+    """The core's options for these settings."""
+    lib.pyddsi_session_options_init(options)
+    node = options.node
+    if config.group != GROUP:
+        _raw_address(options.group, config.group)
+    options.peer_count = len(config.peers)
+    for i, peer in enumerate(config.peers):
+        _raw_address(options.peers[i], peer)
+    options.interface = config.interface.encode()
+    options.port, options.ttl = config.port, config.ttl
+    options.loopback, options.shared = config.loopback, config.shared_memory
+    options.lane_bytes, options.lane_samples = config.shared_bytes, config.shared_samples
+    options.receive_bytes, options.send_bytes = config.receive_buffer, config.send_buffer
+    node.role = {"peer": lib.PYDDSI_PEER, "client": lib.PYDDSI_CLIENT, "broker": lib.PYDDSI_BROKER}[
+        config.role
+    ]
+    node.id, node.id_size = config.id.ljust(16, b"\0"), len(config.id)
+    node.features = sum(int(getattr(lib, f"PYDDSI_CAN_{word.upper()}")) for word in config.features)
+    node.lease_ms = -(-round(config.lease * 1e6) // 1000)
+    node.scout_ms = -(-round(config.scout * 1e6) // 1000)
+    node.slow_ms = -(-round(config.slow * 1e6) // 1000)
+    node.latency_us = round(config.latency * 1e6)
+    node.packet_max = config.packet_max
+    node.unicast_bytes, node.unicast_samples = config.window_bytes, config.window_samples
+    for i in range(lib.PYDDSI_MULTICASTS_MAX):
+        node.multicast_bytes[i] = config.window_bytes
+        node.multicast_samples[i] = config.window_samples
+    node.sample_max = config.sample_max
+    node.assembly_bytes = max(node.assembly_bytes, 2 * config.sample_max)
+    node.slots_max, node.peers_max = config.packets_max, config.peers_max
+    node.resources_max = config.resources_max
+    node.names_bytes = max(node.names_bytes, 64 * config.resources_max)
+    node.publishers_max = min(max(node.publishers_max, config.resources_max), 1 << 15)
+    node.subscribers_max = node.publishers_max
+    node.remotes_max = max(node.remotes_max, 2 * config.resources_max)
+    node.remotes_peer_max = node.remotes_max // 2
+    node.ring_samples = max(node.ring_samples, RING_SAMPLES)
+    node.events_max = EVENTS_KEPT

@@ -1,0 +1,171 @@
+"""Why samples do not arrive, or do not leave: what is known of it, as sentences that say what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyddsi import names
+from pyddsi._declared import PENDING, Declared, Resource
+from pyddsi._looks import ESTABLISHED_NAME
+from pyddsi.errors import InvalidNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyddsi._looking import Looking
+    from pyddsi._looks import Known, Peer
+
+__all__ = ["why_full", "why_not"]
+
+
+def why_not(session: Looking, name: str | int) -> str:
+    """The sentences, the weightiest first."""
+    if session.closed:
+        return f"{session.title} is closed."
+    path = names.Name(name).path if isinstance(name, str) else None
+    session.pump()
+    peers = session.peers()
+    settled = [peer for peer in peers if peer.state == ESTABLISHED_NAME]
+    mine = [one for one in session.declared.values() if _covers(one, name, path)]
+    publishers = [one for one in mine if one.KIND == "publisher"]
+    subscribers = [one for one in mine if one.KIND == "subscriber"]
+    said = list(_company(session, peers, settled))
+    if settled or not said:
+        known = session.resources()
+        said += _here(session, name, publishers, subscribers, known)
+        said += _refusals(mine)
+        said += _publishing(session, publishers, settled, known)
+        said += _subscribing(subscribers, settled, known)
+    said += _dropped(session, name)
+    return " ".join(said) or (
+        f"Nothing is wrong that could be seen from here: {len(settled)} peers, "
+        f"{len(publishers)} publishers and {len(subscribers)} subscribers of {name!r}."
+    )
+
+
+def _covers(one: Declared, name: str | int, path: str | None) -> bool:
+    """Whether a declaration is about this name."""
+    if path is None or not isinstance(one.name, str):
+        return name in {one.number, one.name}
+    return names.intersect(names.Name(one.name).path, path)
+
+
+def _meets(mine: str, theirs: str) -> bool:
+    try:
+        return names.intersect(mine, theirs)
+    except InvalidNameError:  # peers may call things what they like
+        return False
+
+
+def _company(session: Looking, peers: list[Peer], settled: list[Peer]) -> Iterator[str]:
+    """What there is to say if there is nobody."""
+    if settled:
+        return
+    opening = [peer.name for peer in peers if peer.state == "opening"]
+    where = session.config.group or "no group"
+    if opening:
+        yield f"No session with {', '.join(opening)} yet: it was found, and has not answered."
+    elif session.stats().packets_in:
+        yield (
+            f"There is no peer. Packets came in, but none of a peer that could be understood or is still there (group "
+            f"{where})."
+        )
+    else:
+        yield (
+            f"There is no peer, and no packet has come in: nobody else is in the group {where}, or the network does not "
+            f"carry multicast (then name the others in peers=), or another interface= leads there."
+        )
+
+
+def _here(
+    session: Looking,
+    name: str | int,
+    publishers: list[Declared],
+    subscribers: list[Declared],
+    known: list[Known],
+) -> Iterator[str]:
+    """What there is to say if nothing of this name is declared here."""
+    if publishers or subscribers:
+        return
+    mine = {str(one.name) for one in session.declared.values() if not isinstance(one, Resource)}
+    yield f"This session has neither a publisher nor a subscriber of {name!r}."
+    near = _near(name, mine | {str(one.name) for one in known})
+    if near:
+        yield near
+    elif mine:
+        yield f"It has {', '.join(map(repr, sorted(mine)))}."
+
+
+def _near(name: str | int, names: Iterable[str]) -> str:
+    """A question for the name that was meant, if one is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only here
+
+    near = get_close_matches(str(name), sorted(set(names) - {str(name)}), 1, 0.5)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def _refusals(mine: list[Declared]) -> Iterator[str]:
+    for one in mine:
+        status = one.status
+        if status == PENDING:
+            yield f"Not every peer has answered yet for {one}."
+        elif status == "conflict":
+            yield f"{str(one).capitalize()} contradicts what another session declared: one number for two names, or two kinds of service for one name."
+        elif status != "settled":
+            yield f"A peer does not accept {one}: {status}."
+
+
+def _publishing(
+    session: Looking, publishers: list[Declared], settled: list[Peer], known: list[Known]
+) -> Iterator[str]:
+    for one in publishers:
+        matched = session.matches.get(one._handle, set())  # noqa: SLF001 - of this family
+        if not matched and settled:
+            what = (
+                "plain numbers meet only subscribers of the same number"
+                if isinstance(one.name, int)
+                else "a subscriber must name the same resource, or a pattern that covers it"
+            )
+            yield f"None of {len(settled)} peers subscribes to {one.name!r}: {what}."
+            near = _near(one.name, (str(k.name) for k in known if k.kind == "subscription"))
+            if near:
+                yield near
+        window = one.window if matched else None  # type: ignore[attr-defined]
+        if window is not None and window.used_bytes * 2 > window.size_bytes:
+            yield f"The window of {one.name!r} is filling: {why_full(session, one._handle)}."  # noqa: SLF001
+
+
+def _subscribing(
+    subscribers: list[Declared], settled: list[Peer], known: list[Known]
+) -> Iterator[str]:
+    for one in subscribers:
+        theirs = {k.name for k in known if k.kind == "resource" and isinstance(k.name, str)}
+        if isinstance(one.name, str) and settled and not any(_meets(one.name, k) for k in theirs):
+            yield f"None of {len(settled)} peers has declared a resource that {one.name!r} covers."
+            near = _near(one.name, theirs)
+            if near:
+                yield near
+        if isinstance(one.name, int):
+            yield f"Subscriber {one.name} gets samples of that number alone, whatever names there are."
+
+
+def _dropped(session: Looking, name: str | int) -> Iterator[str]:
+    for drop in session.drops():
+        about = drop.resource
+        if about is None or about == name or str(about).strip("/") == str(name).strip("/"):
+            yield f"Dropped: {drop}."
+
+
+def why_full(session: Looking, handle: int | None) -> str:
+    """Who does not acknowledge, in words that go on a sentence."""
+    if session.closed:
+        return "the session is closed"
+    members = session.matches.get(handle, set()) if handle is not None else set()
+    settled = [peer for peer in session.peers() if peer.state == ESTABLISHED_NAME]
+    concerned = [peer for peer in settled if not members or peer.name in members]
+    behind = sorted(
+        (peer for peer in concerned if peer.unacknowledged), key=lambda peer: -peer.unacknowledged
+    )
+    slow = behind or concerned
+    who = ", ".join(f"{peer.name} at {peer.endpoint}" for peer in slow[:4]) or "its peers"
+    return f"not all of {who} acknowledge, or their subscribers do not read"

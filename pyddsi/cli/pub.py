@@ -1,0 +1,242 @@
+"""`pyddsi pub`: samples from arguments, files, standard input, or made up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain, count, cycle, islice, repeat
+from pathlib import Path
+
+import pyddsi
+from pyddsi.cli import _arguments as read
+from pyddsi.cli._arguments import UsageError
+from pyddsi.cli._session import add_session, opened, unsent
+from pyddsi.cli._show import Live, duration, many, say, size
+
+DESCRIPTION = """\
+Publish samples of a resource: each DATA is one, or each file, or each line of standard input. Waits for a subscriber
+first, and at the end until everything has been acknowledged; then says what happened.
+"""
+
+EXAMPLES = """\
+examples:
+  pyddsi pub plant/robot/7/pose hello
+  pyddsi pub plant/robot/7/pose --rate 10 --count 100 hello
+  tail -f log.txt | pyddsi pub plant/log
+  pyddsi pub plant/map --file map.png
+  pyddsi pub plant/load --size 1k --count 100000
+
+A NAME of digits alone is a plain number, for peers that declare no names. The exit status is 1 if nobody subscribed in
+time, or if a sample was dropped.
+"""
+
+BATCH = 64
+PATIENCE = 10.0
+PROGRESS_SECONDS = 0.25
+HINT_SECONDS = 0.5
+
+
+def add(parser: read.Parser) -> None:
+    """Its options."""
+    parser.mixed = True
+    parser.add_argument("name", metavar="NAME", type=read.resource, help="of the resource")
+    parser.add_argument("data", metavar="DATA", nargs="*", help="a sample (none: standard input)")
+    parser.add_argument(
+        "--file", metavar="FILE", action="append", help="a file is a sample (may be repeated)"
+    )
+    parser.add_argument(
+        "--size", metavar="BYTES", type=read.byte_count(0), help="make up samples of this size"
+    )
+    parser.add_argument(
+        "--count",
+        metavar="N",
+        type=read.whole_number(1),
+        help="how many samples; DATA and files are repeated (default: each once; made-up ones: until Ctrl-C)",
+    )
+    parser.add_argument("--rate", metavar="R", type=read.amount, help="so many samples a second")
+    parser.add_argument(
+        "--no-wait", action="store_true", help="publish at once, whether somebody subscribes or not"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="S",
+        type=read.interval,
+        default=PATIENCE,
+        help="how long to wait for a subscriber, and for room (default: 10 s)",
+    )
+    parser.add_argument(
+        "--best-effort", action="store_true", help="what is lost on the way is not sent again"
+    )
+    read.add_json(parser, "say what happened as a JSON object")
+    add_session(parser, metrics=True)
+
+
+# ---- what is published -------------------------------------------------------------------------------------------
+
+
+def _file(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _lines() -> Iterator[bytes]:
+    if sys.stdin.isatty():
+        say("each line that you type is a sample; Ctrl-D ends")
+    for line in sys.stdin.buffer:
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _made_up(length: int) -> Iterator[bytes]:
+    """Each begins with its number, as far as that has room."""
+    rest = bytes(i & 255 for i in range(8, length))
+    for number in count():
+        yield (number.to_bytes(8, "little") + rest)[:length]
+
+
+def _samples(options: argparse.Namespace) -> Iterator[bytes]:
+    if options.size is not None:
+        endless = _made_up(options.size)
+        return endless if options.count is None else islice(endless, options.count)
+    given = [os.fsencode(word) for word in options.data] + [_file(f) for f in options.file or ()]
+    if not given:
+        return _lines() if options.count is None else islice(_lines(), options.count)
+    return iter(given) if options.count is None else islice(cycle(given), options.count)
+
+
+# ---- publishing --------------------------------------------------------------------------------------------------
+
+
+class _Run:
+    """What has been published so far."""
+
+    def __init__(self, options: argparse.Namespace, publisher: pyddsi.Publisher) -> None:
+        self._options = options
+        self._publisher = publisher
+        self._live = Live(sys.stderr)
+        self._shown = 0.0
+        self.samples = self.bytes = 0
+        self.start = time.monotonic()
+
+    def publish(self) -> None:
+        """All there is."""
+        samples = _samples(self._options)
+        try:
+            if self._options.size is None or self._options.rate is not None:
+                self._one_by_one(samples)  # a line of standard input does not wait for the next
+            else:
+                while batch := list(islice(samples, BATCH)):
+                    self._put_many(batch)
+        finally:
+            self._live.clear()
+
+    def _one_by_one(self, samples: Iterator[bytes]) -> None:
+        rate = self._options.rate
+        pauses = repeat(0.0) if rate is None else chain([0.0], repeat(1 / rate))
+        due = time.monotonic()
+        for sample, pause in zip(samples, pauses, strict=False):
+            due += pause
+            if rate is not None and (left := due - time.monotonic()) > 0:
+                time.sleep(left)
+            self._publisher.put(sample, timeout=self._options.timeout)
+            self._count([sample])
+
+    def _put_many(self, batch: list[bytes]) -> None:
+        try:
+            self._publisher.put_many(batch, timeout=self._options.timeout)
+        except BaseException as error:
+            self._count(batch[: getattr(error, "taken", 0)])
+            raise
+        self._count(batch)
+
+    def _count(self, batch: list[bytes]) -> None:
+        self.samples += len(batch)
+        self.bytes += sum(map(len, batch))
+        now = time.monotonic()
+        if now - self._shown > PROGRESS_SECONDS:
+            self._shown = now
+            rate = self.samples / max(now - self.start, 1e-9)
+            self._live.show([f"{many(self.samples, 'sample')}, {rate:,.0f} a second"])
+
+
+def _found_subscriber(options: argparse.Namespace, publisher: pyddsi.Publisher) -> bool:
+    """Whether somebody subscribes in time; says what it waits for when that takes long."""
+    if not publisher.session.wait(min(HINT_SECONDS, options.timeout), lambda: publisher.matched):
+        say(f"waiting for a subscriber of {options.name!r} (--no-wait does not)")
+    try:
+        publisher.wait_matched(timeout=options.timeout)
+    except TimeoutError as error:
+        say(str(error))
+        return False
+    return True
+
+
+def _say_all(
+    options: argparse.Namespace, session: pyddsi.Session, run: _Run, subscribers: int
+) -> int:
+    seconds = time.monotonic() - run.start
+    session.close(options.timeout)
+    stats, drops = session.stats(), unsent(session)
+    dropped = sum(drop.count for drop in drops)
+    if options.json:
+        plain = {
+            "resource": options.name,
+            "samples": run.samples,
+            "bytes": run.bytes,
+            "seconds": round(seconds, 6),
+            "subscribers": subscribers,
+            "unmatched": stats.unmatched,
+            "filtered": stats.filtered,
+            "resent": stats.resent,
+            "dropped": [asdict(drop) for drop in drops],
+        }
+        print(json.dumps(plain))
+        return 1 if dropped else 0
+    rate = f", {run.samples / seconds:,.0f} a second" if run.samples > BATCH and seconds > 0 else ""
+    print(
+        f"{many(run.samples, 'sample')} ({size(run.bytes)}) to {many(subscribers, 'peer')} "
+        f"in {duration(seconds)}{rate}"
+    )
+    if stats.unmatched:
+        print(f"{stats.unmatched:,} of them while nobody subscribed")
+    if stats.filtered:
+        print(f"{stats.filtered:,} of them did not meet what any subscriber asks for")
+    for drop in drops:
+        print(f"dropped: {drop}")
+    return 1 if dropped else 0
+
+
+def _fault(options: argparse.Namespace) -> None:
+    if options.size is not None and (options.data or options.file):
+        raise UsageError("pub: --size makes samples up; leave out DATA and --file, or --size")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Publish, and say what became of it."""
+    _fault(options)
+    for name in options.file or ():
+        if name != "-" and not Path(name).is_file():
+            raise UsageError(f"pub: --file {name}: there is no such file")
+    with opened(options) as session:
+        publisher = session.publisher(options.name, reliable=False if options.best_effort else None)
+        if not options.no_wait and not _found_subscriber(options, publisher):
+            return 1
+        one = _Run(options, publisher)
+        status, most = 0, len(publisher.matched)
+        try:
+            one.publish()
+        except TimeoutError as error:
+            say(str(error))
+            status = 1
+        except ValueError as error:  # a sample that can never be sent
+            raise UsageError(f"{error} (as PYDDSI_WINDOW_BYTES=...)") from None
+        finally:
+            most = max(most, len(publisher.matched))
+            status = max(status, _say_all(options, session, one, most))
+        return status

@@ -1,0 +1,85 @@
+"""All counts of a session at one moment, as numbers with names, and in Prometheus' text form."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyddsi._looking import Looking
+
+__all__ = ["Metric", "Metrics"]
+
+GAUGES = {"allocated_slots", "rings_used", "lanes", "lane_readers", "views", "view_bytes"}
+
+
+class Metric(NamedTuple):
+    """One number. `kind` is "counter" or "gauge"; the name of a counter ends in _total."""
+
+    name: str
+    kind: str
+    text: str
+    value: float
+    labels: Mapping[str, str] = {}
+
+    def __str__(self) -> str:
+        marks = ",".join(f'{key}="{_escaped(value)}"' for key, value in self.labels.items())
+        return (
+            f"{self.name}{{{marks}}} {self.value:.17g}"
+            if marks
+            else f"{self.name} {self.value:.17g}"
+        )
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class Metrics(list[Metric]):
+    """Numbers, each with a name. `str()` is the text that Prometheus reads."""
+
+    @classmethod
+    def of(cls, session: Looking) -> Metrics:
+        """All that a session can tell of itself now."""
+        found = cls()
+        who = {"session": session.name}
+        stats = session.stats()
+        for field in fields(stats):
+            found._add(field.name, getattr(stats, field.name), who)
+        for name, value in session.counts().items():
+            found._add(name, value, who)
+        for drop in session.drops():
+            about = {
+                "place": drop.place,
+                "reason": drop.reason,
+                "resource": str(drop.resource or ""),
+            }
+            found._add("dropped", drop.count, who | about)
+        if not session.closed:
+            for peer in session.peers():
+                about = who | {"peer": peer.name}
+                found._add_gauge("peer_established", peer.state == "established", about)
+                found._add_gauge("peer_rtt_seconds", peer.rtt, about)
+                found._add_gauge("peer_unacknowledged", peer.unacknowledged, about)
+        return found
+
+    def _add(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        if name in GAUGES:
+            self._add_gauge(name, value, labels)
+        else:
+            text = name.replace("_", " ")
+            self.append(Metric(f"pyddsi_{name}_total", "counter", text, value, labels))
+
+    def _add_gauge(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        text = name.replace("_", " ")
+        self.append(Metric(f"pyddsi_{name}", "gauge", text, float(value), labels))
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for name in dict.fromkeys(metric.name for metric in self):
+            same = [metric for metric in self if metric.name == name]
+            lines += [f"# HELP {name} {same[0].text}", f"# TYPE {name} {same[0].kind}"]
+            lines += map(str, same)
+        return "\n".join(lines) + "\n"

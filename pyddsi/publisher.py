@@ -1,0 +1,182 @@
+"""Publishers of a session: where samples of one resource go in."""
+
+from __future__ import annotations
+
+from pyddsi._declared import TIMEOUT, Declared
+from pyddsi._native import Writer, lib
+from pyddsi.errors import ClosedError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from pyddsi._looks import Window
+    from pyddsi._native import Keeper
+    from pyddsi.session import Session
+
+__all__ = ["Publisher"]
+
+NO_CONDUIT = -(2**31)
+PIECES_MAX = 15_500  # of a sample, as numbers on the wire have 14 bits, and each piece has a head
+
+
+class Publisher(Declared, Writer):
+    """
+    Where samples of one resource go in. Made by `Session.publisher`.
+
+    put, put_many, put_array and loan publish. All wait while the window is full, for at most `timeout` seconds.
+    """
+
+    KIND = "publisher"
+    _owner: Session
+
+    def __init__(
+        self,
+        session: Session,
+        keeper: Keeper,
+        name: str | int,
+        number: int,
+        handle: int,
+        **rest: Any,
+    ) -> None:
+        super().__init__(session, name, number, handle, **rest)
+        self._attach(keeper, handle)
+
+    def close(self) -> None:
+        """Forget it, and tell all peers. Reliable samples that were put still go out."""
+        super().close()
+        self._detach()
+
+    @property
+    def session(self) -> Session:
+        """Whose it is."""
+        return self._owner
+
+    @property
+    def matched(self) -> list[str]:
+        """The names of the peers that have a subscriber for it."""
+        self._enter()
+        self._owner.pump()
+        return sorted(self._owner.matches.get(self._handle, ()))
+
+    def wait_matched(self, count: int = 1, *, timeout: float = TIMEOUT) -> None:
+        """Wait until so many peers subscribe. TimeoutError if they do not within `timeout` seconds."""
+        if not self._owner.wait(timeout, lambda: len(self.matched) >= count):
+            raise self._lonely(count, timeout)
+
+    async def wait_matched_async(
+        self,
+        count: int = 1,
+        *,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as wait_matched has it
+    ) -> None:
+        """As wait_matched, for asyncio."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            await aio.wait(self._owner, lambda: len(self.matched) >= count, timeout)
+        except TimeoutError:
+            raise self._lonely(count, timeout) from None
+
+    def _lonely(self, count: int, timeout: float | None) -> TimeoutError:
+        return TimeoutError(
+            f"{self}: after {timeout} s {len(self.matched)} peers subscribe, not {count}. "
+            + self._owner.why_not(self.name)
+        )
+
+    async def put_async(
+        self,
+        data: Any,
+        *,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as put has it
+    ) -> None:
+        """As put, for asyncio: other tasks run while the window is full."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            if not self.put(data, wait=False):
+                await aio.wait(self._owner, lambda: self.put(data, wait=False), timeout)
+        except TimeoutError:
+            raise self._full(timeout) from None
+        except ValueError:  # larger than the window
+            await aio.apart(lambda: self.put(data, timeout=timeout))
+
+    async def put_many_async(
+        self,
+        samples: Any,
+        *,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as put_many has it
+    ) -> None:
+        """As put_many, for asyncio: other tasks run while the window is full."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        left = list(samples)
+
+        def accepted() -> bool:
+            try:
+                del left[: self.put_many(left, wait=False)]
+            except ValueError as error:
+                del left[: getattr(error, "taken", 0)]
+                raise
+            return not left
+
+        try:
+            await aio.wait(self._owner, accepted, timeout)
+        except TimeoutError:
+            raise self._full(timeout) from None
+        except ValueError:  # one is larger than the window
+            await aio.apart(lambda: self.put_many(left, timeout=timeout))
+
+    @property
+    def conduit(self) -> int | None:
+        """Which way samples go now: 0 and above multicast, -1 - i to peer i alone; None: nowhere."""
+        self._enter()
+        number = self._owner.call("conduit", self._handle)
+        return None if number == NO_CONDUIT else number
+
+    @property
+    def window(self) -> Window | None:
+        """The window that samples wait in now until they are acknowledged."""
+        conduit = self.conduit
+        return None if conduit is None else self._owner.window(conduit)
+
+    # ---- failures ----
+
+    def _failed(self, status: int, size: int, timeout: float | None) -> NoReturn:
+        """Raise what the core's answer means."""
+        if self._closed:
+            raise ClosedError(f"{self} is closed; make another one")
+        if status == lib.PYDDSI_CLOSED:
+            raise self._owner.closed_error(str(self))
+        if status == lib.PYDDSI_AGAIN:
+            raise self._full(timeout)
+        window = self.window
+        limit = f" of {window.size_bytes} bytes" if window is not None else ""
+        packet = self._owner.config.packet_max
+        if timeout == 0:
+            rest = "goes out in pieces, which takes time: leave wait=False away, or give a longer timeout"
+        elif size >= packet * PIECES_MAX:
+            rest = (
+                f"has too many pieces for packets of {packet} bytes, in which about {packet * PIECES_MAX >> 20} MiB go; "
+                f"open the session with a larger packet_max, up to 65507"
+            )
+        else:
+            rest = (
+                "can only be sent by a reliable publisher without keep=, whose subscribers have no where=: "
+                "say reliable=True, or open the session with a larger window_bytes"
+            )
+        raise ValueError(
+            f"{self}: a sample of {size} bytes is larger than its window{limit}, and {rest}"
+        )
+
+    def _full(self, timeout: float | None) -> TimeoutError:
+        window = self.window
+        fill = (
+            f" ({window.used_samples} samples, {window.used_bytes} of {window.size_bytes} bytes)"
+            if window is not None
+            else ""
+        )
+        return TimeoutError(
+            f"{self}: its window is full{fill} and stayed so for {timeout} s: "
+            + self._owner.why_full(self._handle)
+        )

@@ -1,0 +1,352 @@
+"""
+A session: one participant on real sockets, and everything that a program does with it.
+
+    with pyddsi.open() as session:
+        pub = session.publisher("plant/robot/7/pose")
+        sub = session.subscriber("plant/robot/*/pose")
+
+Two threads of the core receive and keep house; they never wait for Python. Every call may be made by any thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import zlib
+from _thread import allocate_lock
+from _weakrefset import WeakSet
+
+from pyddsi._declare import Declaring
+from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
+from pyddsi._looking import Looking
+from pyddsi._native import Keeper, ffi, lib
+from pyddsi._opening import fill, refusal
+from pyddsi._values import FOREVER, SECOND, nanoseconds
+from pyddsi.config import Config
+from pyddsi.errors import ClosedError, OpenError
+from pyddsi.publisher import Publisher
+from pyddsi.subscriber import Subscriber
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Self
+
+    from pyddsi._declared import Owner
+    from pyddsi._native import Sample
+    from pyddsi.aio import Waker
+    from pyddsi.dispatch import Dispatcher
+
+__all__ = ["Session", "open"]
+
+CLOSE_TIMEOUT = 1.0
+SLICE = 10 * SECOND  # a signal ends a wait; one that comes just before it, after this
+NAMES_FROM = 1 << 13  # numbers below are the program's own
+NAMES_UNTIL = 1 << 27  # a doubled number below 2^28 fits four bytes of seven bits
+ATTEMPTS = 8  # numbers that are tried for a name
+
+_open: WeakSet[Session] = WeakSet()
+
+
+def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
+    config: Config | None = None, **settings: Any
+) -> Session:
+    """
+    Begin a session. It finds its peers by itself.
+
+    config: all settings; None: defaults, the file that PYDDSI_CONFIG names, and the environment (see `Config.load`)
+    settings: single settings, which win; `Config` has them
+
+    Raises ConfigError for a setting that cannot be, and OpenError when the system does not give what is needed.
+    """
+    if config is None:
+        chosen = Config.load(**settings)
+    elif isinstance(config, Config):
+        chosen = config.replace(**settings) if settings else config
+    else:
+        raise TypeError(
+            f"config is a pyddsi.Config, not {config!r}; Config.load(path) reads one from a file"
+        )
+    return Session(chosen)
+
+
+class Session(Looking, Declaring[Publisher, Subscriber]):
+    """
+    One participant on real sockets. Made by `pyddsi.open`, ended by `close` or a with block.
+
+    config: its settings
+    id: what it is called on the wire
+    name: the same in hexadecimal digits, as `source` of samples and `name` of peers have it
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._closed = True  # until it is open
+        self._pid = os.getpid()
+        options = ffi.new("pyddsi_session_options *")
+        fill(options, config)
+        made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
+        status = lib.pyddsi_session_open(made, options, why)
+        if status != lib.PYDDSI_OK:
+            raise refusal(status, ffi.string(why).decode("utf-8", "replace"))
+        self.raw = made[0]
+        node = options.node
+        self._names: dict[int, str] = {}
+        slots = int(node.slots_max)
+        self._keeper = Keeper(
+            int(ffi.cast("uintptr_t", self.raw)),
+            self._names,
+            min(slots, int(node.assembly_max)) // 2,
+            int(node.assembly_bytes) // 2,
+            int(node.packet_max),
+        )
+        local = ffi.new("pyddsi_endpoint *")
+        lib.pyddsi_session_look(self.raw, options, local)
+        self._local = local
+        self.id = bytes(node.id[0 : node.id_size])
+        self.name = self.id.hex()
+        self.rid_bits = int(node.rid_bits)
+        self.life = 0
+        self.declared: dict[int, Declared] = {}
+        self.things: dict[tuple[str, int, int], Resource | Selection] = {}
+        self.matches: dict[int, set[str]] = {}
+        self.waker: Waker | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._lock = allocate_lock()
+        self._numbers: dict[str, int] = {}
+        self._taken: dict[int, str] = {}
+        self._wall_ns = int(lib.pyddsi_session_wall(self.raw))
+        self._events: list[Any] = []
+        self._raw_event = ffi.new("pyddsi_event *")
+        self._closed = False
+        _open.add(self)
+
+    # ---- life ----
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio  # noqa: PLC0415 - it is there already
+
+        await asyncio.to_thread(self.close)
+
+    def close(self, timeout: float = CLOSE_TIMEOUT) -> None:
+        """
+        Say farewell to all peers, and accept nothing more.
+
+        Waits for at most `timeout` seconds until reliable samples are acknowledged. What is not by then, and what
+        subscribers have not taken, has a line in the ledger: drops() and stats() can still be asked.
+        """
+        limit = nanoseconds(timeout, "timeout")
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        _open.discard(self)
+        lib.pyddsi_session_close(self.raw, limit)
+        if self._dispatcher is not None:
+            self._dispatcher.join()
+        if self.waker is not None:
+            self.waker.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._pid != os.getpid():
+            return
+        import warnings  # noqa: PLC0415 - well written programs need none
+
+        left = [str(one.KIND) + " " + repr(one.name) for one in self.declared.values()]
+        warnings.warn(
+            f"{self.title} was not closed, and has {', '.join(left) or 'nothing declared'}; use it in a with block, or "
+            f"close() it",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+        self.close(0.0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the process that forked this one."""
+        return self._closed or self._pid != os.getpid()
+
+    def closed_error(self, what: str) -> ClosedError:
+        """The error for something that was asked for after the end."""
+        if self._pid != os.getpid():
+            return ClosedError(
+                f"{what}: {self.title} belongs to process {self._pid}, which forked this one; open another session here"
+            )
+        return ClosedError(f"{what}: {self.title} is closed; open another one")
+
+    def __repr__(self) -> str:
+        return f"<Session {self.name}, {'closed' if self.closed else 'open'}>"
+
+    # ---- the core ----
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return f"session {self.name}"
+
+    @property
+    def running(self) -> bool:
+        """Whether it can be asked for anything."""
+        return not self.closed
+
+    def as_owner(self) -> Owner:
+        """Itself."""
+        return self
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call the core for this session. ClosedError if it is closed."""
+        status = int(getattr(lib, f"pyddsi_session_{name}")(self.raw, *arguments))
+        if status == lib.PYDDSI_CLOSED:
+            raise self.closed_error(name)
+        return status
+
+    def wait(self, timeout: float | None, ready: Callable[[], Any]) -> Any:
+        """Wait until `ready` answers something true, which is the result, or the time is over."""
+        found = ready()
+        if found or timeout == 0:
+            return found
+        until = FOREVER
+        if timeout is not None:
+            until = lib.pyddsi_session_now(self.raw) + nanoseconds(timeout, "timeout")
+        while True:
+            heard = lib.pyddsi_session_listen(self.raw)
+            try:
+                found = ready()
+            except BaseException:
+                lib.pyddsi_session_unlisten(self.raw)
+                raise
+            now = lib.pyddsi_session_now(self.raw)
+            if found or now >= until:
+                lib.pyddsi_session_unlisten(self.raw)
+                return found
+            # each call of cffi gives signals their turn when it is over
+            lib.pyddsi_session_wait(self.raw, heard, min(until - now, SLICE))
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when something has happened since it was last read (8 bytes)."""
+        fd = self.call("fd")
+        if fd < 0:
+            raise OpenError(
+                f"{self.title} gets no descriptor for event loops: too many files are open; raise `ulimit -n`"
+            )
+        return fd
+
+    def dispatch(self, subscriber: Subscriber, function: Callable[[Sample], object] | None) -> None:
+        """Call this with the subscriber's samples; see `Subscriber.callback`."""
+        with self._lock:
+            dispatcher = self._dispatcher
+            if dispatcher is None and function is not None and not self.closed:
+                from pyddsi.dispatch import Dispatcher  # noqa: PLC0415 - only callbacks need it
+
+                dispatcher = self._dispatcher = Dispatcher(self)
+        if dispatcher is not None:
+            dispatcher.set(subscriber, function)
+
+    # ---- declarations ----
+
+    def _number_of(self, name: str, attempt: int) -> int | None:
+        """
+        Names become numbers by their hash, so that all sessions find the same one without asking. Where two names meet at
+        one number, the next is tried; that peers then know one name by two numbers does no harm.
+        """
+        if attempt >= ATTEMPTS:
+            return None
+        if attempt == 0 and name in self._numbers:
+            return self._numbers[name]
+        span = NAMES_UNTIL - NAMES_FROM if self.rid_bits > 16 else 1 << (self.rid_bits - 2)
+        least = NAMES_FROM if self.rid_bits > 16 else span
+        number = least + (zlib.crc32(name.encode()) + attempt) % span
+        while self._taken.get(number, name) != name:
+            number = least + (number - least + 1) % span
+        return number
+
+    def _named(self, name: str, number: int) -> None:
+        self._numbers.setdefault(name, number)
+        self._taken.setdefault(number, name)
+
+    def _called(self, space: int, wire_id: int, name: str) -> None:
+        self._names.setdefault(space << 56 | wire_id, name)
+
+    def _publisher_made(self, name: str | int, number: int, handle: int, **rest: Any) -> Publisher:
+        return Publisher(self, self._keeper, name, number, handle, **rest)
+
+    def _subscriber_made(
+        self, name: str | int, number: int, handle: int, options: Any, **rest: Any
+    ) -> Subscriber:
+        return Subscriber(self, self._keeper, name, number, handle, options=options, **rest)
+
+    def _table(self, _kind: str, /) -> str:
+        return "resources_max"
+
+    def put(
+        self,
+        name: str,
+        data: Any,
+        *,
+        reliable: bool = True,
+        timeout: float | None = TIMEOUT,
+        wait: bool = True,
+    ) -> bool:
+        """Publish a sample to a name that nobody declared, to all peers; otherwise as `Publisher.put`."""
+        from pyddsi import names  # noqa: PLC0415 - few programs use this
+
+        path = ffi.from_buffer(names.Name(name).path.encode())
+        raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
+        try:
+            view = ffi.from_buffer(data)
+        except TypeError:
+            hint = "; encode() it first" if isinstance(data, str) else ""
+            raise TypeError(
+                f"a sample is bytes, or another buffer, not {type(data).__name__}{hint}"
+            ) from None
+        status = lib.PYDDSI_AGAIN
+
+        def accepted() -> bool:
+            nonlocal status
+            status = self.call("put_name", raw, reliable, view, len(view), 0)
+            return bool(status != lib.PYDDSI_AGAIN)
+
+        if not self.wait(timeout if wait else 0, accepted):
+            if not wait:
+                return False
+            raise TimeoutError(
+                f"{self.title}: its windows are full and stayed so for {timeout} s: {self.why_full(None)}"
+            )
+        if status != lib.PYDDSI_OK:
+            raise ValueError(
+                f"{self.title}: a sample of {len(view)} bytes for {name!r} does not fit one packet; declare a publisher "
+                f"for larger ones"
+            )
+        return True
+
+    def flush(self) -> None:
+        """Send now what waits for company in its packet."""
+        self.call("flush")
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of the program peers hear farewell, also of what was not closed."""
+    for session in list(_open):
+        session.close(0.0)
