@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PDI_ENV_HELD UINT32_C(0x40000000) /* in pyddsi_received.held: not the node's own memory; below it 30 bits of the runner's */
+#define PDI_ENV_HELD                                                                               \
+    UINT32_C(                                                                                      \
+        0x40000000) /* in pyddsi_received.held: not the node's own memory; below it 30 bits of the runner's */
 
 struct pdi_env {
     void *context;

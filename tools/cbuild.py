@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -150,8 +151,8 @@ class Build:
         if output.exists() and key_file.exists() and key_file.read_text() == key:
             return output, key_file
         output.parent.mkdir(parents=True, exist_ok=True)
-        fresh = output.with_name(f"{output.name}.{os.getpid()}")
-        fresh_key = output.with_name(f"{output.name}.key.{os.getpid()}")
+        fresh = output.with_name(f"{output.name}.{os.getpid()}-{threading.get_ident()}")
+        fresh_key = output.with_name(f"{output.name}.key.{os.getpid()}-{threading.get_ident()}")
         run([*command, "-o", str(fresh)], self.root)
         fresh_key.write_text(key)
         key_file.unlink(missing_ok=True)

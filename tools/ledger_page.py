@@ -53,6 +53,7 @@ window   close          perhaps  the same, where this side ended the session
 window   gap            yes      a detached peer that never began here was told to begin after it
 packet   full           yes      best effort: the driver has not taken the packet before
 packet   peer_lost      yes      best effort that had not left when the session ended
+packet   size           yes      whoever drives the node has less room than the packet needs
 packet   limit          no       a word of a session (HELLO, PONG, CLOSE ..) found too many others waiting
 shelf    overwritten    yes      pushed out by newer ones before this taker had it; once for each taker
 shelf    full           yes      larger than the shelf, or an answer's end mark found no room in the window
@@ -63,6 +64,7 @@ shelf    unsupported    yes      it needs fragments, and the taker does not know
 input    size           no       a packet is larger than `packet_max`
 input    bad_bytes      no       a packet breaks a rule; what stood before that byte has taken effect
 input    unknown_peer   no       a message that needs a session, from an address that has none
+input    not_synched    no       it came before its session was made here, or while that is in doubt; it comes again
 input    expired_peer   no       the same, from one whose session has just ended
 input    limit          no       there is no place for one more session, or for what asks for one
 input    unsupported    no       an OPEN that was refused, or a word about a conduit that there is not

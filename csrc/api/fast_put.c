@@ -7,7 +7,7 @@
  * makes few packets of many samples, and a group has room on the stack.
  *
  * What finds no room sleeps for it (pdi_sleep); what is larger than the windows leaves in pieces, by a call that cannot be
- * taken up again and so is made once. The file is longer than most, as all three calls do both in the same way.
+ * taken up again and so is made once. The file is long, as all three calls do both in the same way.
  */
 #include "api/fast.h"
 

@@ -14,8 +14,8 @@
  * session writes; a session that wants the samples of one takes a place in its own page and asks to join.
  *
  * From the sockets to the lane. A lane's writer does not let a reader join before that peer has acknowledged everything
- * it was sent of this publisher by the sockets; until then its puts wait, which takes a round trip. Acknowledged means that
- * it lies in the rings there, and what comes by the lane is pumped into the same rings: so nothing overtakes. Best effort is
+ * it was sent of this publisher by the sockets; until then its puts wait, which takes a round trip. (If it takes much longer,
+ * since the reader has no room, everything goes on by the sockets, and is tried again later.) Acknowledged means that it lies in the rings there, and what comes by the lane is pumped into the same rings: so nothing overtakes. Best effort is
  * not acknowledged: it has left, at least, and what comes late by a socket is dropped there as overtaken. The way back
  * is the same: the puts wait until all that was shown has been brought to the rings, which each reader tells beside its
  * place (brought). It need not have been released: a lane that leads back is not written again, and its memory stays for as
@@ -130,11 +130,15 @@ struct pdi_lane_out {
     uint64_t put; /* samples that went by the lane alone */
     uint64_t joined
         [PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
-    uint16_t peer[PDI_LANE_READERS_MAX]; /* and which peer it is */
-    size_t short_of;                     /* the size of a sample that found no room; 0: none */
+    uint16_t peer[PDI_LANE_READERS_MAX];                  /* and which peer it is */
+    uint64_t invited[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)]; /* peers that were told of it */
+    size_t short_of;          /* the size of a sample that found no room; 0: none */
     pdi_time stuck;           /* since when readers only look at what they have; 0: they do not */
     struct pdi_settle settle; /* what the one must have acknowledged who joins next: */
     uint32_t joiner;          /* this peer, plus one */
+    pdi_time asked;           /* when we began to wait for that; 0: we do not, */
+    pdi_time retry;           /* but will again then, */
+    pdi_time pause;           /* and after that so much later */
 };
 
 #define PDI_LANE_NOBODY UINT32_MAX

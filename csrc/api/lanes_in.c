@@ -1,4 +1,5 @@
-/* lanes_in.c - the lanes that a session reads: asking to join, pumping, leaving. */
+/* lanes_in.c - the lanes that a session reads: asking to join, pumping, leaving. It is long, since what comes and what goes
+ * share all their state. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include <errno.h>
 #include <signal.h>

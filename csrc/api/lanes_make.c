@@ -1,5 +1,6 @@
 /* lanes_make.c - the lanes that a session writes: making them, showing them, and waking their readers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/lanes.h"
 
@@ -58,11 +59,12 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->resource = aside->resource;
     lane->put = 0;
     lane->joiner = 0;
+    memset(lane->invited, 0, sizeof lane->invited);
     lane->short_of = 0;
     lane->stuck = 0;
-    int status = pdi_lane_init(&lane->writer, segment.memory, segment.size, starts,
-                               lanes->lane_samples, lanes->lane_bytes,
-                               lanes->random + 2 * ++lanes->cookies);
+    int status =
+        pdi_lane_init(&lane->writer, segment.memory, segment.size, starts, lanes->lane_samples,
+                      lanes->lane_bytes, lanes->random + 2 * ++lanes->cookies);
     PDI_CHECK(status == PYDDSI_OK); /* its sizes are right: pdi_lane_size said so */
     (void)status;
     lane->used = 1;

@@ -114,28 +114,62 @@ static void join(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t pe
     pdi_lanes_nudge(&lanes->neighbours[peer]);
 }
 
-/* Lets in who asks, when what it was sent by the sockets has been acknowledged. One after the other. */
+/* Whether this peer has what it was sent by the sockets. Puts wait for that, but not for long: it may be that its
+ * application does not read. */
+static bool settled(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t peer, pdi_time now)
+{
+    if (lane->joiner != peer + 1) {
+        lane->joiner = peer + 1;
+        lane->asked = lane->retry = lane->pause = 0;
+    }
+    if (lane->retry > now) {
+        lanes->due = lane->retry < lanes->due ? lane->retry : lanes->due;
+        return false;
+    }
+    if (lane->asked == 0) {
+        lane->asked = now;
+        lane->settle = (struct pdi_settle){0};
+    }
+    if (pdi_node_settle(lanes->node, lane->publisher, peer, &lane->settle) == PYDDSI_OK) {
+        lane->joiner = 0;
+        return true;
+    }
+    pdi_time until = lane->asked + PATIENCE;
+    if (now < until) {
+        lane->waits = lanes->moving = 1;
+    } else {
+        lane->asked = 0;
+        lane->pause = lane->pause == 0           ? 2 * PATIENCE
+                      : lane->pause < PDI_TIME_S ? 2 * lane->pause
+                                                 : lane->pause;
+        until = lane->retry = now + lane->pause;
+    }
+    lanes->due = until < lanes->due ? until : lanes->due;
+    return false;
+}
+
+/* Lets in who asks, one after the other, and tells those of the lane who may not know of it. */
 static void let_in(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const uint64_t *bits,
                    pdi_time now)
 {
-    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0);
-         peer < lanes->peers_max && !lane->waits;
+    for (uint32_t i = 0; i < PDI_BITSET_WORDS(lanes->peers_max); i++) {
+        lane->invited[i] &= bits[i];
+    }
+    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0); peer < lanes->peers_max;
          peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
-        struct pdi_place *place = neighbour->used && !has_joined(lane, peer)
-                                      ? wish(neighbour, lane->writer.cookie)
-                                      : NULL;
-        if (place == NULL) {
+        if (!neighbour->used) {
+            pdi_bitset_clear(lane->invited, peer);
             continue;
         }
-        if (lane->joiner != peer + 1) {
-            lane->joiner = peer + 1;
-            lane->settle = (struct pdi_settle){0};
+        if (has_joined(lane, peer)) {
+            continue;
         }
-        if (pdi_node_settle(lanes->node, lane->publisher, peer, &lane->settle) != PYDDSI_OK) {
-            lane->waits = lanes->moving = 1;
-        } else {
-            lane->joiner = 0;
+        struct pdi_place *place = wish(neighbour, lane->writer.cookie);
+        if (place == NULL && !pdi_bitset_test(lane->invited, peer)) {
+            pdi_bitset_set(lane->invited, peer);
+            pdi_lanes_nudge(neighbour);
+        } else if (place != NULL && !lane->waits && settled(lanes, lane, peer, now)) {
             join(lanes, lane, peer, place, now);
         }
     }
@@ -197,16 +231,6 @@ static bool any_neighbour(const struct pdi_lanes *lanes, const uint64_t *bits)
         }
     }
     return false;
-}
-
-static void invite(struct pdi_lanes *lanes, const uint64_t *bits)
-{
-    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0); peer < lanes->peers_max;
-         peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
-        if (lanes->neighbours[peer].used) {
-            pdi_lanes_nudge(&lanes->neighbours[peer]);
-        }
-    }
 }
 
 /* ---- the way back ---- */
@@ -304,8 +328,8 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
             continue;
         }
         if (pdi_node_audience(lanes->node, of->publisher, bits, &aside, now) == PYDDSI_OK &&
-            any_neighbour(lanes, bits) && pdi_lanes_make(lanes, of, &aside) != NULL) {
-            invite(lanes, bits);
+            any_neighbour(lanes, bits)) {
+            (void)pdi_lanes_make(lanes, of, &aside);
         }
     }
     for (uint32_t i = 0; i < lanes->out_used; i++) {

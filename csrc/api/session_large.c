@@ -43,7 +43,8 @@ static int put_pieces(pyddsi_session *session, struct large *large)
         status = pdi_node_begin(session->node, large->publisher, large->size, now);
         large->begun = status == PYDDSI_OK;
     }
-    while (status == PYDDSI_OK && large->done < large->size) { /* each round takes some, or is the last */
+    while (status == PYDDSI_OK &&
+           large->done < large->size) { /* each round takes some, or is the last */
         size_t left = large->size - large->done;
         size_t taken = 0;
         status = pdi_node_more(session->node, large->publisher, large->data + large->done,
@@ -55,8 +56,8 @@ static int put_pieces(pyddsi_session *session, struct large *large)
     return status;
 }
 
-int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
-                             uint64_t timeout_ns)
+int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data,
+                             size_t size, uint64_t timeout_ns)
 {
     struct large large = {.publisher = publisher, .data = data, .size = size};
     pdi_time until = pdi_time_add(pdi_session_now(session), timeout_ns);

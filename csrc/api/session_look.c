@@ -8,8 +8,8 @@ void pyddsi_session_ring(pyddsi_session *session)
     (void)pdi_bell_ring(session->bell);
 }
 
-int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uint8_t *name, size_t room,
-                        size_t *size)
+int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uint8_t *name,
+                        size_t room, size_t *size)
 {
     int status = PYDDSI_END;
     if (!pdi_session_enter(session))

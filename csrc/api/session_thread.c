@@ -134,12 +134,12 @@ static void attend(pyddsi_session *session, pdi_time now)
     if (lanes == NULL || session->closed) {
         return;
     }
-    if (pdi_atomic32_and(&lanes->page->attention, 0) != 0) {
-        lanes->look = 1;
-        pdi_lanes_pump(lanes, PUMP_MAX, now);
-    }
-    if (pdi_lanes_due(lanes) || lanes->moving || lanes->due <= now) {
+    bool asked = pdi_atomic32_and(&lanes->page->attention, 0) != 0;
+    if (asked || pdi_lanes_due(lanes) || lanes->moving || lanes->due <= now) {
         session->moved |= pdi_lanes_look(lanes, now);
+    }
+    if (asked) {
+        pdi_lanes_pump(lanes, PUMP_MAX, now); /* also what has only just begun */
     }
 }
 

@@ -719,9 +719,9 @@ typedef struct {
     uint32_t peer;
     uint8_t kind; /* enum pyddsi_declaration_kind: RESOURCE, SELECTION or SUBSCRIPTION */
     uint8_t space;
-    uint8_t mode;      /* of a subscription */
-    uint64_t id;       /* as on the wire */
-    uint32_t name_at;  /* where its name begins in the memory given, if it is known, */
+    uint8_t mode;       /* of a subscription */
+    uint64_t id;        /* as on the wire */
+    uint32_t name_at;   /* where its name begins in the memory given, if it is known, */
     uint32_t name_size; /* and how long it is; of a selection, the query */
 } pyddsi_known;
 
@@ -1019,37 +1019,40 @@ typedef struct pyddsi_session pyddsi_session;
 
 /* How a session begins. pyddsi_session_options_init fills it with good values. */
 typedef struct {
-    pyddsi_config node;    /* id_size, seed, incarnation 0: made up; endpoints of kind 0: as below */
-    pyddsi_endpoint group; /* kind 0: no multicast; then only the peers below are asked */
-    uint16_t port;         /* of our own address; 0: any */
-    uint8_t ttl;           /* how many routers a packet to the group may pass, plus one */
-    uint8_t loopback;      /* 1: sessions on this machine hear each other by the group */
-    uint8_t shared;        /* 1: samples for peers on this machine go through shared memory */
-    uint32_t lane_bytes;   /* the shared window of one publisher, */
-    uint32_t lane_samples; /* and how many samples it can hold */
+    pyddsi_config node; /* id_size, seed, incarnation 0: made up; endpoints of kind 0: as below */
+    pyddsi_endpoint group;  /* kind 0: no multicast; then only the peers below are asked */
+    uint16_t port;          /* of our own address; 0: any */
+    uint8_t ttl;            /* how many routers a packet to the group may pass, plus one */
+    uint8_t loopback;       /* 1: sessions on this machine hear each other by the group */
+    uint8_t shared;         /* 1: samples for peers on this machine go through shared memory */
+    uint32_t lane_bytes;    /* the shared window of one publisher, */
+    uint32_t lane_samples;  /* and how many samples it can hold */
     uint32_t receive_bytes; /* the sockets' buffers */
     uint32_t send_bytes;
-    uint32_t peer_count;      /* peers[] in use */
+    uint32_t peer_count;       /* peers[] in use */
     pyddsi_endpoint peers[16]; /* who is asked directly, at first and until they answer */
-    char interface[48];       /* "": the system's choice; a name (eth0), or an address of it */
+    char interface[48];        /* "": the system's choice; a name (eth0), or an address of it */
 } pyddsi_session_options;
 
 /* What a session's threads and sockets did, beside what its node did. */
 typedef struct {
     uint64_t wakeups_receive, wakeups_housekeeping;
-    uint64_t sent_receive, sent_housekeeping, sent_application; /* packets by thread: each has its own buffer */
+    uint64_t sent_receive, sent_housekeeping,
+        sent_application; /* packets by thread: each has its own buffer */
     uint64_t send_full;   /* packets that the system had no room for; they are lost, as on a wire */
     uint64_t send_failed; /* packets that the system refused */
     uint64_t bells;       /* times that sleepers were woken */
     uint64_t lanes;       /* shared windows that we write now, */
     uint64_t lane_readers; /* and peers' subscribers that read them now */
-    uint64_t lane_put, lane_taken, lane_copied; /* samples; copied: taken as copies, as too many were looked at */
+    uint64_t lane_put, lane_taken,
+        lane_copied;       /* samples; copied: taken as copies, as too many were looked at */
     uint64_t lane_refused; /* peers on this machine whose memory could not be used */
 } pyddsi_session_counts;
 
 void pyddsi_session_options_init(pyddsi_session_options *options);
 /* OK, or negative and why in text, which has room for PYDDSI_TEXT_MAX bytes. */
-int pyddsi_session_open(pyddsi_session **session, const pyddsi_session_options *options, char *text);
+int pyddsi_session_open(pyddsi_session **session, const pyddsi_session_options *options,
+                        char *text);
 /* Says farewell; waits at most so long for reliable samples to be acknowledged; ends the threads. Then every call but
  * release, drop, stats and free answers CLOSED. */
 void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns);
@@ -1059,7 +1062,8 @@ void pyddsi_session_free(pyddsi_session *session);
 void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *options,
                          pyddsi_endpoint *local);
 void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts);
-uint64_t pyddsi_session_now(const pyddsi_session *session); /* its clock: nanoseconds since it began */
+uint64_t
+pyddsi_session_now(const pyddsi_session *session); /* its clock: nanoseconds since it began */
 uint64_t pyddsi_session_wall(const pyddsi_session *session); /* what that 0 is in time since 1970 */
 
 /* Sleeping until something has happened: samples, room, events, declarations. listen, then try again what was answered
@@ -1071,8 +1075,9 @@ int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeou
 int pyddsi_session_fd(pyddsi_session *session);
 
 /* The calls of an application; node/node.h has the contracts. All may answer CLOSED. */
-int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource, pyddsi_bytes name,
-                            uint8_t reliability, uint8_t durability, uint32_t *handle, int *status);
+int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource,
+                            pyddsi_bytes name, uint8_t reliability, uint8_t durability,
+                            uint32_t *handle, int *status);
 int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
                              pyddsi_bytes query, int is_global, uint32_t *handle, int *status);
 int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
@@ -1088,12 +1093,13 @@ int pyddsi_session_put(pyddsi_session *session, uint32_t publisher, const void *
                        uint64_t timeout_ns);
 /* A sample larger than the windows, of a reliable publisher; accepted when the last of it has found room. If the time is
  * over before, it is given up. No other sample of the publisher can be put meanwhile: AGAIN. */
-int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
-                             uint64_t timeout_ns);
-int pyddsi_session_put_many(pyddsi_session *session, uint32_t publisher, const pyddsi_bytes *samples,
-                            size_t count, size_t *taken, uint64_t timeout_ns);
-int pyddsi_session_put_name(pyddsi_session *session, pyddsi_bytes name, int reliable, const void *data,
-                            size_t size, uint64_t timeout_ns);
+int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data,
+                             size_t size, uint64_t timeout_ns);
+int pyddsi_session_put_many(pyddsi_session *session, uint32_t publisher,
+                            const pyddsi_bytes *samples, size_t count, size_t *taken,
+                            uint64_t timeout_ns);
+int pyddsi_session_put_name(pyddsi_session *session, pyddsi_bytes name, int reliable,
+                            const void *data, size_t size, uint64_t timeout_ns);
 int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size, uint8_t **data,
                         uint32_t *loan, uint64_t timeout_ns);
 /* AGAIN: a subscriber that gets a copy by a socket has no room for it; the loan is still open. */
@@ -1102,19 +1108,20 @@ int pyddsi_session_abandon(pyddsi_session *session, uint32_t loan);
 int pyddsi_session_flush(pyddsi_session *session);
 int pyddsi_session_conduit(pyddsi_session *session, uint32_t publisher);
 /* At most `max` samples that are there, in order; *count of them. OK (one or more), AGAIN, BAD_ARGUMENT, CLOSED. */
-int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples, size_t max,
-                        size_t *count);
+int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples,
+                        size_t max, size_t *count);
 void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samples, size_t count);
 int pyddsi_session_pull(pyddsi_session *session, uint32_t subscriber, uint32_t max);
 int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint,
                                  uint8_t reason);
-int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
+int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes,
+                               uint32_t samples);
 int pyddsi_session_event(pyddsi_session *session, pyddsi_event *event);
 /* Wakes all who sleep by listen and wait, and what waits for the descriptor. */
 void pyddsi_session_ring(pyddsi_session *session);
 /* The name of a resource, given its id as on the wire. OK; END: it is not known here; NO_SPACE. */
-int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uint8_t *name, size_t room,
-                        size_t *size);
+int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uint8_t *name,
+                        size_t room, size_t *size);
 /* What the peers have declared. OK; NO_SPACE: there are *count, of which the first `max` are written. */
 int pyddsi_session_known(pyddsi_session *session, pyddsi_known *known, size_t max, size_t *count,
                          uint8_t *names, size_t room);

@@ -65,6 +65,9 @@ void pdi_node_close(struct pdi_node *node, pdi_time now)
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         uint8_t state = pdi_peer_look(&node->peers[peer].word).state;
         if (state >= PDI_PEER_OPENING && state <= PDI_PEER_OPENING_LAST) {
+            /* our OPEN may be there, and taken for a session */
+            pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE,
+                                                      .to = node->peers[peer].endpoint});
             pdi_session_undo(node, peer);
         }
         pdi_session_end(node, peer, PYDDSI_END_LOCAL, 0 + 1, now);

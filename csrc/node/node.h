@@ -150,8 +150,8 @@ int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, py
                       pdi_time now);
 /* How far a peer had been sent a publisher's samples when somebody began to wait for it; all zero: it begins. */
 struct pdi_settle {
-    uint64_t begun;                      /* the peer's session, */
-    uint64_t group, single;              /* the next numbers of the two conduits, */
+    uint64_t begun;                   /* the peer's session, */
+    uint64_t group, single;           /* the next numbers of the two conduits, */
     uint64_t group_best, single_best; /* and those of best effort */
 };
 

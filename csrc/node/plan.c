@@ -42,11 +42,10 @@ void pdi_plan_features(struct pdi_node *node)
 static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    bool grouped =
-        publisher->conduit < node->config.multicasts && publisher->durability == PYDDSI_VOLATILE &&
-        !publisher->apart &&
-        (publisher->way == PYDDSI_WAY_MULTICAST ||
-         (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
+    bool grouped = publisher->conduit < node->config.multicasts &&
+                   publisher->durability == PYDDSI_VOLATILE && !publisher->apart &&
+                   (publisher->way == PYDDSI_WAY_MULTICAST ||
+                    (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
     for (uint32_t i = 0; i < words; i++) {
         publisher->singles_bits[i] = publisher->pushed[i] & ~publisher->carried[i];

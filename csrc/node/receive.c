@@ -91,8 +91,9 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     bool doubted = inside && node->peers[peer].probes != 0;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
-        node->personal = node->personal || (inside && message.kind == PYDDSI_PONG &&
-                                            message.hash == pdi_session_mark(node->peers[peer].session));
+        node->personal =
+            node->personal || (inside && message.kind == PYDDSI_PONG &&
+                               message.hash == pdi_session_mark(node->peers[peer].session));
         if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||

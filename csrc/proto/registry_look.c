@@ -33,8 +33,9 @@ static void add_definitions(const struct pdi_registry *registry, uint32_t peer, 
         pyddsi_bytes name = pdi_topic_name(registry, topic);
         if (!resource) {
             const struct pdi_selection *selection = &registry->selections[definition->selection];
-            name = (pyddsi_bytes){registry->names + (size_t)selection->text_unit * PDI_REGISTRY_UNIT,
-                                  selection->text_size};
+            name =
+                (pyddsi_bytes){registry->names + (size_t)selection->text_unit * PDI_REGISTRY_UNIT,
+                               selection->text_size};
         }
         add(look,
             (pyddsi_known){.peer = peer,

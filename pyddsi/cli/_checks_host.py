@@ -178,7 +178,9 @@ def sessions(machine: Machine) -> Iterator[Finding]:
     if machine.group is None:
         return
     host = f"[{machine.group[0]}]" if ":" in machine.group[0] else machine.group[0]
-    beside = machine.config.replace(group=f"{host}:{20000 + os.getpid() % 20000}", port=0, id=b"")
+    beside = machine.config.replace(
+        group=f"{host}:{20000 + os.getpid() % 12000}", port=0, id=b"", peers=()
+    )
     start = time.monotonic()
     try:
         with pyddsi.open(beside) as one, pyddsi.open(beside) as other:
@@ -192,12 +194,20 @@ def sessions(machine: Machine) -> Iterator[Finding]:
             subscriber.recv(timeout=FOUND_SECONDS)
             counts = one.counts()
     except (pyddsi.PyddsiError, TimeoutError, ValueError) as error:
-        yield Finding("sessions", "fail", f"two sessions here do not meet: {error}")
+        yield Finding(
+            "sessions",
+            "fail",
+            f"two sessions here do not meet: {error}",
+            ("mend what stands above first; or stay on this machine: --interface lo",),
+        )
         return
     yield Finding("sessions", "ok", f"two sessions here found each other in {duration(found)}")
     if beside.shared_memory and counts["lane_refused"]:
         yield Finding(
-            "sessions", "warn", "they could not use each other's memory; see shared memory above"
+            "sessions",
+            "warn",
+            "they could not use each other's memory, so samples on this machine go by sockets",
+            ("see shared memory above",),
         )
 
 
@@ -208,7 +218,12 @@ def company(machine: Machine) -> Iterator[Finding]:
             peers = _peers.find(session, COMPANY_SECONDS)
             heard = session.stats().packets_in
     except (pyddsi.PyddsiError, ValueError) as error:
-        yield Finding("company", "fail", f"no session can be opened: {error}")
+        yield Finding(
+            "company",
+            "fail",
+            f"no session can be opened: {error}",
+            ("pyddsi scout   # says the same for other options",),
+        )
         return
     who = f"{many(len(peers), 'session')} in the group {machine.config.group or '(none)'} answered"
     silent = not peers and heard

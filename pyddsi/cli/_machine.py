@@ -62,6 +62,12 @@ class Machine:
         text = self.read(path)
         return int(text, 0) if text.removeprefix("0x").isalnum() and text[:1].isdigit() else None
 
+    def granted(self, option: int, wanted: int) -> int:
+        """How large a socket's buffer becomes that is to be so large; at most that."""
+        with self._socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, option, wanted)
+            return min(wanted, probe.getsockopt(socket.SOL_SOCKET, option) // 2)
+
     def interfaces(self) -> list[Interface]:
         """All of them."""
         return [self._interface(name) for _, name in socket.if_nameindex()]

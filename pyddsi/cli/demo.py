@@ -110,77 +110,93 @@ class _Other:
 
 
 @contextmanager
-def _others(group: str) -> Iterator[tuple[_Other, _Other]]:
+def _started() -> Iterator[list[_Other]]:
+    """A list for those that are started; at the end they end, too."""
     made: list[_Other] = []
     try:
-        made.append(_Other("A", group))
-        made.append(_Other("B", group, "--no-shared"))
-        yield made[0], made[1]
+        yield made
     finally:
         for one in made:
             one.end()
 
 
-# ---- the story ---------------------------------------------------------------------------------------------------
-
-
-def _discover(tell: _Teller, session: pyddsi.Session, others: tuple[_Other, _Other]) -> None:
-    tell.step(
-        "Three processes find each other",
-        """This process has opened a session and started two others, each of which subscribes to a pattern. There is no
-        broker and nothing was configured: each says in a multicast group that it is there, and those who hear it open a
-        session with it.""",
+def _start(tell: _Teller, session: pyddsi.Session, other: _Other) -> None:
+    """Say what was started, and wait until it is found."""
+    tell.show(f"$ {shlex.join(other.words)}     # process {other.name}", started=other.words)
+    event = session.wait_event("connected", timeout=PATIENCE)
+    tell.show(
+        f"connected: {event.peer} at {event.endpoint}",
+        event="connected",
+        peer=event.peer,
+        endpoint=str(event.endpoint),
     )
-    for one in others:
-        tell.show(f"$ {shlex.join(one.words)}     # process {one.name}", started=one.words)
-    for _ in others:
-        event = session.wait_event("connected", timeout=PATIENCE)
-        tell.show(
-            f"connected: {event.peer} at {event.endpoint}",
-            event="connected",
-            peer=event.peer,
-            endpoint=str(event.endpoint),
-        )
 
 
-def _exchange(
-    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: tuple[_Other, _Other]
+def _publish(
+    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, readers: list[_Other]
 ) -> None:
-    tell.step(
-        "Samples go through shared memory, and through sockets",
-        f"""We publish {COUNT} samples of {NAME!r}, which the pattern covers. A may read our memory, and takes its samples
-        where we put them: nothing is copied or sent. B was told not to (--no-shared), as if it ran on another machine: it
-        gets the same samples in UDP packets, and acknowledges them.""",
-    )
-    pub.wait_matched(len(others), timeout=PATIENCE)
-    # until A has found our memory its samples go by sockets, too
-    session.wait(ATTACH_SECONDS, lambda: session.counts()["lane_readers"])
+    """Put samples, look at what the readers print, and at how many packets it took."""
     before = session.stats().packets_out
     start = time.monotonic()
     pub.put_many([b"pose %d" % number for number in range(COUNT)])
     took = time.monotonic() - start
-    for one in others:
+    for one in readers:
         found = [sample["text"] for sample in one.take(COUNT)]
         whole = found == [f"pose {number}" for number in range(COUNT)]
         how = "all, in order" if whole else f"{len(found)}, not as they were put"
         tell.show(
             f"{one.name} has received {how}", process=one.name, received=len(found), whole=whole
         )
-    by_memory = session.counts()["lane_put"]
     packets = session.stats().packets_out - before
-    way = (
-        f"{many(by_memory, 'sample')} went by memory" if by_memory else "memory could not be shared"
-    )
     tell.show(
-        f"{way}; {many(packets, 'packet')} went out; the call took {duration(took)}",
-        by_memory=by_memory,
-        packets=packets,
+        f"{many(COUNT, 'sample')} put in {duration(took)}; since then {many(packets, 'packet')} went out",
+        put=COUNT,
         seconds=round(took, 6),
+        packets=packets,
     )
+
+
+# ---- the story ---------------------------------------------------------------------------------------------------
+
+
+def _by_memory(
+    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
+) -> None:
+    tell.step(
+        "Samples go through shared memory",
+        f"""We publish {COUNT} samples of {NAME!r}, which the pattern covers. A runs on the same machine and may read our
+        memory: it takes its samples where we put them. Nothing is copied or sent; packets only say that we are still
+        here.""",
+    )
+    pub.wait_matched(timeout=PATIENCE)
+    session.wait(ATTACH_SECONDS, lambda: session.counts()["lane_readers"])
+    _publish(tell, session, pub, others)
+    count = session.counts()["lane_put"]
+    tell.show(
+        f"{many(count, 'sample')} went by memory" if count else "memory could not be shared here",
+        by_memory=count,
+    )
+
+
+def _by_sockets(
+    tell: _Teller,
+    session: pyddsi.Session,
+    pub: pyddsi.Publisher,
+    others: list[_Other],
+    other: _Other,
+) -> None:
+    tell.step(
+        "And through sockets",
+        """Another process comes. It was told not to share memory (--no-shared), as if it ran on another machine. It gets the
+        same samples in UDP packets, and acknowledges them; what is lost on the way is sent again.""",
+    )
+    _start(tell, session, other)
+    pub.wait_matched(2, timeout=PATIENCE)
+    _publish(tell, session, pub, [*others, other])
 
 
 def _kill(
-    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: tuple[_Other, _Other]
+    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
 ) -> None:
     survivor, victim = others
     tell.step(
@@ -237,7 +253,7 @@ def _books(tell: _Teller, session: pyddsi.Session, survivor: _Other) -> None:
 def _group() -> str:
     """A group of our own: nobody else is to take part."""
     pid = os.getpid()
-    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + pid % 20000}"
+    return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + pid % 12000}"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -251,12 +267,21 @@ def run(options: argparse.Namespace) -> int:
     with (
         terminable(),
         pyddsi.open(pyddsi.Config(group=group, lease=LEASE)) as session,
-        _others(group) as others,
+        _started() as others,
     ):
         pub = session.publisher(NAME)
         try:
-            _discover(tell, session, others)
-            _exchange(tell, session, pub, others)
+            tell.step(
+                "Two processes find each other",
+                """This process has opened a session, and starts another one that subscribes to a pattern. There is no broker
+                and nothing was configured: each says in a multicast group that it is there, and those who hear it open a
+                session with it.""",
+            )
+            others.append(_Other("A", group))
+            _start(tell, session, others[0])
+            _by_memory(tell, session, pub, others)
+            others.append(_Other("B", group, "--no-shared"))
+            _by_sockets(tell, session, pub, others[:1], others[1])
             _kill(tell, session, pub, others)
             _books(tell, session, others[0])
         except TimeoutError as error:

@@ -1,4 +1,4 @@
-"""`pyddsi ls`: which resources there are, with their rates."""
+"""`pyddsi ls`: which resources there are."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyddsi
+from pyddsi import names
 from pyddsi.cli import _arguments as read
 from pyddsi.cli import _peers
 from pyddsi.cli._rates import Measured, Meters, observed, watch
@@ -17,23 +19,26 @@ from pyddsi.cli._session import add_session, opened, unheard
 from pyddsi.cli._show import Live, Paint, say, size, table
 
 DESCRIPTION = """\
-List the resources that a pattern covers and that samples come of: how often, and how many bytes they bring. It subscribes
-to them for --seconds, so their publishers send them here meanwhile; they are never held up by this.
+List the resources that a pattern covers: those that peers have declared, with how many declare and how many subscribe to
+each. With --rates it subscribes to them meanwhile, and says how often samples come and how many bytes they bring; their
+publishers send them here for that time, and are never held up.
 """
 
 EXAMPLES = """\
 examples:
   pyddsi ls
-  pyddsi ls 'plant/**' --seconds 10
+  pyddsi ls 'plant/**' --rates --seconds 10
   pyddsi ls --json | jq -r .resource
 
-The exit status is 1 if nothing came.
+A number stands for what has no name. The exit status is 1 if there is nothing.
 """
 
-HEADS = ("resource", "samples", "rate", "bytes/s", "mean size")
-SECONDS = 2.0
+HEADS = ("resource", "declared", "subscribed")
+RATES = ("samples", "rate", "bytes/s", "mean size")
+SECONDS = 1.5
 LOOK = 0.25
 WINDOW = 100_000
+EVERYTHING = "**"
 
 
 def add(parser: read.Parser) -> None:
@@ -43,87 +48,135 @@ def add(parser: read.Parser) -> None:
         "pattern",
         metavar="PATTERN",
         nargs="?",
-        default="**",
+        default=EVERYTHING,
         type=read.resource,
         help="a name, or a pattern (default: **, all)",
     )
+    parser.add_argument("--rates", action="store_true", help="count samples, too")
     parser.add_argument(
         "--seconds",
         metavar="S",
         type=read.amount,
         default=SECONDS,
-        help="how long to listen (default: 2)",
+        help=f"how long to wait for answers, and to count (default: {SECONDS})",
     )
     read.add_json(parser, "one JSON object a resource")
     add_session(parser)
 
 
-def _shown(found: Iterable[Measured], seconds: float, paint: Paint) -> list[str]:
-    rows = [
-        [
-            str(one.resource),
-            f"{one.total:,}",
-            f"{one.total / seconds:,.1f}/s",
-            f"{size(one.total * one.size_mean / seconds)}/s",
-            size(one.size_mean),
-        ]
-        for one in found
-    ]
-    return table(HEADS, rows, paint)
+@dataclass(slots=True)
+class _Row:
+    """A resource, and who has to do with it."""
+
+    resource: str | int | None
+    declared: set[str] = field(default_factory=set)
+    subscribed: set[str] = field(default_factory=set)
+    measured: Measured | None = None
 
 
-def _plain(one: Measured, seconds: float) -> dict[str, Any]:
+def _covers(pattern: str | int, name: str | int) -> bool:
+    if isinstance(pattern, int) or isinstance(name, int):
+        return pattern in {EVERYTHING, name}
+    return names.intersect(pattern.partition("?{")[0], name.partition("?{")[0])
+
+
+def _rows(session: pyddsi.Session, pattern: str | int, meters: Meters) -> list[_Row]:
+    found: dict[str, _Row] = {}
+    there = session.resources()
+    queries = {(o.peer, o.space, o.number): o.name for o in there if o.kind == "selection"}
+    for known in there:
+        name = known.name
+        if isinstance(name, int) and known.kind == "subscription":  # to a query of its peer
+            name = queries.get((known.peer, known.space, known.number), name)
+        if _covers(pattern, name):
+            row = found.setdefault(str(name), _Row(name))
+            (row.subscribed if known.kind == "subscription" else row.declared).add(known.peer)
+    for one in meters.measured():
+        found.setdefault(str(one.resource), _Row(one.resource)).measured = one
+    return [found[key] for key in sorted(found)]
+
+
+def _shown(rows: Iterable[_Row], seconds: float, paint: Paint, *, rates: bool) -> list[str]:
+    lines = []
+    for row in rows:
+        line = [str(row.resource), str(len(row.declared)), str(len(row.subscribed))]
+        if rates:
+            plain = _rate(row, seconds)
+            line += [
+                f"{plain['samples']:,}",
+                f"{plain['per_second']:,.1f}/s",
+                f"{size(plain['bytes_per_second'])}/s",
+                size(plain["size_mean"]),
+            ]
+        lines.append(line)
+    return table(HEADS + RATES if rates else HEADS, lines, paint)
+
+
+def _rate(row: _Row, seconds: float) -> dict[str, Any]:
+    one = row.measured
+    if one is None:
+        return {"samples": 0, "per_second": 0.0, "bytes_per_second": 0.0, "size_mean": 0.0}
     return {
-        "resource": one.resource,
         "samples": one.total,
         "per_second": round(one.total / seconds, 3),
         "bytes_per_second": round(one.total * one.size_mean / seconds, 1),
-        "size_min": one.size_min,
         "size_mean": round(one.size_mean, 1),
-        "size_max": one.size_max,
     }
 
 
-def _listen(options: argparse.Namespace, session: pyddsi.Session, meters: Meters) -> float:
-    """Count for as long as wanted; how long that was."""
+def _plain(row: _Row, seconds: float, *, rates: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "resource": row.resource,
+        "declared": sorted(row.declared),
+        "subscribed": sorted(row.subscribed),
+    }
+    return found | _rate(row, seconds) if rates else found
+
+
+def _listen(
+    options: argparse.Namespace, session: pyddsi.Session, meters: Meters, start: float
+) -> None:
+    """Wait as long as wanted, and count meanwhile if that is wanted."""
+    subscribers = [observed(session, options.pattern)] if options.rates else []
     live, paint = Live(sys.stdout), Paint(sys.stdout)
-    subscribers = [observed(session, options.pattern)]
-    start = shown = time.monotonic()
+    end = start + options.seconds
     try:
-        for _ in watch(session, subscribers, start + options.seconds, meters):
-            now = time.monotonic()
-            if now - shown > LOOK and not options.json:
-                shown = now
-                live.show(_shown(meters.measured(), now - start, paint))
-    except KeyboardInterrupt:
+        while (now := time.monotonic()) < end:
+            for _ in watch(session, subscribers, min(end, now + LOOK), meters):
+                pass
+            if not options.json:
+                rows = _rows(session, options.pattern, meters)
+                spent = time.monotonic() - start
+                live.show(_shown(rows, spent, paint, rates=options.rates) if rows else [])
+    finally:
         live.clear()
-        _say_all(options, session, meters, time.monotonic() - start)
-        raise
-    live.clear()
-    return time.monotonic() - start
 
 
 def _say_all(
-    options: argparse.Namespace, session: pyddsi.Session, meters: Meters, seconds: float
+    options: argparse.Namespace, session: pyddsi.Session, rows: list[_Row], seconds: float
 ) -> None:
-    found = meters.measured()
     if options.json:
-        for one in found:
-            print(json.dumps(_plain(one, seconds)))
-    elif found:
-        print("\n".join(_shown(found, seconds, Paint(sys.stdout))))
+        for row in rows:
+            print(json.dumps(_plain(row, seconds, rates=options.rates)))
+    elif rows:
+        print("\n".join(_shown(rows, seconds, Paint(sys.stdout), rates=options.rates)))
     for drop in unheard(session):
         say(f"not counted: {drop}")
-    if not found:
+    if not rows:
         count = len(_peers.established(session))
-        why = f"{count} peers are there" if count else session.why_not(options.pattern)
-        say(f"no sample came of {options.pattern!r} within {seconds:.1f} s. {why}")
+        why = f"peers that answered: {count}" if count else session.why_not(options.pattern)
+        say(f"nothing like {options.pattern!r} within {seconds:.1f} s. {why}")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Listen, and list."""
+    """Look, and list."""
     meters = Meters(WINDOW)
     with opened(options) as session:
-        seconds = _listen(options, session, meters)
-        _say_all(options, session, meters, seconds)
-    return 0 if meters else 1
+        start = time.monotonic()
+        rows: list[_Row] = []
+        try:
+            _listen(options, session, meters, start)
+        finally:
+            rows = _rows(session, options.pattern, meters)
+            _say_all(options, session, rows, time.monotonic() - start)
+    return 0 if rows else 1

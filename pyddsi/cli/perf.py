@@ -33,8 +33,7 @@ examples:
   pyddsi perf --size 64k --loan --seconds 3
   pyddsi perf --no-shared --json
 
---serve needs no options: it does as the other side says. Samples above a quarter of a MiB need a larger window:
-PYDDSI_WINDOW_BYTES=4194304. The exit status is 1 if nobody serves, or a sample was lost.
+--serve needs no options: it does as the other side says. The exit status is 1 if nobody serves, or a sample was lost.
 """
 
 BASE = "pyddsi/perf"

@@ -38,6 +38,7 @@ time, or if a sample was dropped.
 BATCH = 64
 PATIENCE = 10.0
 PROGRESS_SECONDS = 0.25
+HURRY = 1.0  # after Ctrl-C
 HINT_SECONDS = 0.5
 
 
@@ -178,10 +179,15 @@ def _found_subscriber(options: argparse.Namespace, publisher: pyddsi.Publisher) 
 
 
 def _say_all(
-    options: argparse.Namespace, session: pyddsi.Session, run: _Run, subscribers: int
+    options: argparse.Namespace,
+    session: pyddsi.Session,
+    run: _Run,
+    subscribers: int,
+    patience: float,
 ) -> int:
+    """End the session, which may take so long as samples are not acknowledged; what became of them."""
     seconds = time.monotonic() - run.start
-    session.close(options.timeout)
+    session.close(patience)
     stats, drops = session.stats(), unsent(session)
     dropped = sum(drop.count for drop in drops)
     if options.json:
@@ -228,15 +234,18 @@ def run(options: argparse.Namespace) -> int:
         if not options.no_wait and not _found_subscriber(options, publisher):
             return 1
         one = _Run(options, publisher)
-        status, most = 0, len(publisher.matched)
+        status, most, patience = 0, len(publisher.matched), options.timeout
         try:
             one.publish()
         except TimeoutError as error:
             say(str(error))
             status = 1
+        except KeyboardInterrupt:
+            patience = min(patience, HURRY)
+            raise
         except ValueError as error:  # a sample that can never be sent
             raise UsageError(f"{error} (as PYDDSI_WINDOW_BYTES=...)") from None
         finally:
             most = max(most, len(publisher.matched))
-            status = max(status, _say_all(options, session, one, most))
+            status = max(status, _say_all(options, session, one, most, patience))
         return status

@@ -89,9 +89,9 @@ class _Output:
     def write(self, samples: list[pyddsi.Sample]) -> None:
         """All of them, at once."""
         for sample in samples:
-            self._write(sample)
             self.samples += 1
             self.bytes += sample.size
+            self._write(sample)
         sys.stdout.flush()
 
     def _write(self, sample: pyddsi.Sample) -> None:

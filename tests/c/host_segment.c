@@ -1,7 +1,7 @@
 /* host/segment.h and host/bell.h: memory and wake-ups between two processes.
  *
  * The other process is a forked child, which tells by its exit status what it found: 0, or the
- * number of the step that failed. */
+ * number of the step that failed. The file is long, as each thing that a hostile owner of memory can do is a test. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/segment.h"
 

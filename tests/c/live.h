@@ -164,7 +164,8 @@ static inline bool live_matched(void *context)
     return matches->now >= matches->wanted;
 }
 
-static inline struct live_matches live_match(pyddsi_session *session, uint32_t publisher, int wanted)
+static inline struct live_matches live_match(pyddsi_session *session, uint32_t publisher,
+                                             int wanted)
 {
     struct live_matches matches = {session, publisher, 0, wanted};
     NEED(live_until(session, live_matched, &matches));
@@ -188,7 +189,14 @@ static inline bool live_lanes_are(void *context)
 static inline bool live_lane_readers(pyddsi_session *session, uint64_t readers)
 {
     struct live_lanes lanes = {session, readers};
-    return live_until(session, live_lanes_are, &lanes);
+    bool are = live_until(session, live_lanes_are, &lanes);
+    if (!are) {
+        pyddsi_session_counts counts;
+        pyddsi_session_count(session, &counts);
+        printf("lanes %" PRIu64 ", readers %" PRIu64 " instead of %" PRIu64 ", refused %" PRIu64 "\n",
+               counts.lanes, counts.lane_readers, readers, counts.lane_refused);
+    }
+    return are;
 }
 
 static inline uint64_t live_lane_put(pyddsi_session *session)
@@ -260,7 +268,7 @@ struct live_writer {
 static inline size_t live_size(const struct live_writer *writer, uint64_t number)
 {
     return writer->every != 0 && number % writer->every == writer->every - 1 ? writer->large
-                                                                            : writer->size;
+                                                                             : writer->size;
 }
 
 static inline int live_put_many(struct live_writer *writer, uint64_t number, uint64_t *taken)
@@ -360,15 +368,15 @@ struct live_reader {
     uint64_t expected[LIVE_STREAMS]; /* the number that each stream goes on with, */
     uint64_t got[LIVE_STREAMS];      /* and how many have come */
     uint64_t first[LIVE_STREAMS];
-    uint64_t skipped;                /* numbers that never came: only with gaps */
+    uint64_t skipped; /* numbers that never came: only with gaps */
     uint64_t total;
-    bool gaps;       /* some may be missing */
-    bool shares;     /* another thread takes, too */
-    bool forgets;    /* the subscriber, when it ends: else others would wait for its ring */
-    size_t batch;    /* how many are taken at once */
-    unsigned held;   /* this many taken samples are kept unreleased */
+    bool gaps;        /* some may be missing */
+    bool shares;      /* another thread takes, too */
+    bool forgets;     /* the subscriber, when it ends: else others would wait for its ring */
+    size_t batch;     /* how many are taken at once */
+    unsigned held;    /* this many taken samples are kept unreleased */
     atomic_bool stop; /* ends when there is nothing more */
-    uint64_t until;  /* ends after so many samples; 0: never */
+    uint64_t until;   /* ends after so many samples; 0: never */
     uint64_t wrong;
     int status;
     pyddsi_received kept[256];
@@ -380,7 +388,8 @@ static inline void live_check(struct live_reader *reader, const pyddsi_received 
     uint32_t stream = 0;
     uint64_t number = 0;
     if (sample->size < LIVE_HEAD) {
-        printf("size %zu number %" PRIu64 " resource %" PRIu64 " held %x conduit %u reliable %u last %u total %" PRIu64 "\n",
+        printf("size %zu number %" PRIu64 " resource %" PRIu64
+               " held %x conduit %u reliable %u last %u total %" PRIu64 "\n",
                sample->size, sample->number, sample->resource, sample->held, sample->conduit,
                sample->reliable, sample->last, reader->total);
         (void)fflush(stdout);
@@ -390,8 +399,8 @@ static inline void live_check(struct live_reader *reader, const pyddsi_received 
     memcpy(&number, sample->data + 8, 8);
     NEED(stream < LIVE_STREAMS);
     uint8_t rest = (uint8_t)(number * 31 + stream);
-    bool intact = sample->size == LIVE_HEAD || (sample->data[LIVE_HEAD] == rest &&
-                                                sample->data[sample->size - 1] == rest);
+    bool intact = sample->size == LIVE_HEAD ||
+                  (sample->data[LIVE_HEAD] == rest && sample->data[sample->size - 1] == rest);
     if (reader->got[stream]++ == 0) {
         reader->first[stream] = reader->expected[stream] = number;
     }
@@ -453,8 +462,7 @@ static inline int live_take(struct live_reader *reader)
     pyddsi_received samples[LIVE_BATCH];
     size_t count;
     size_t batch = reader->batch != 0 ? reader->batch : LIVE_BATCH;
-    int status =
-        pyddsi_session_take(reader->session, reader->subscriber, samples, batch, &count);
+    int status = pyddsi_session_take(reader->session, reader->subscriber, samples, batch, &count);
     for (size_t i = 0; i < count; i++) {
         live_check(reader, &samples[i]);
     }

@@ -11,6 +11,7 @@
 static _Alignas(64) uint8_t memory[MEMORY_MAX];
 static uint8_t large[4000];
 
+static const pyddsi_endpoint GROUP = {.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4};
 static const pyddsi_endpoint PEER = {.ip = {10, 0, 0, 9}, .port = 7447, .kind = 4};
 
 /* OPEN: version 1, id, no lease, no groups, property 12, and 1: all features. */
@@ -49,6 +50,10 @@ static struct pdi_node *start(uint32_t latency_us, uint32_t *publisher)
     config.id_size = 1;
     config.id[0] = 0xa0;
     config.latency_us = latency_us;
+    config.multicast_to[0] = config.scout_to = GROUP;
+    config.slots_max = 64;
+    config.peers_max = 2;
+    config.assembly_bytes = 64 << 10;
     CHECK(pdi_node_size(&config, NULL) <= MEMORY_MAX);
     CHECK_EQ(pdi_node_init(&node, &config, memory, sizeof memory, PDI_TIME_S), PYDDSI_OK);
     pyddsi_publisher_options options = {
@@ -56,6 +61,7 @@ static struct pdi_node *start(uint32_t latency_us, uint32_t *publisher)
     CHECK_EQ(pdi_node_publisher(node, &options, publisher, &status), PYDDSI_OK);
     input(node, OPEN, sizeof OPEN);
     input(node, WANTS, sizeof WANTS);
+    pdi_node_flush(node, node->now);
     (void)output(node, PYDDSI_PACKET_USUAL);
     return node;
 }
@@ -116,5 +122,5 @@ int main(void)
     test_small_memory(1000);
     test_small_memory_for_a_batch();
     test_small_memory_for_fragments();
-    return 0;
+    return test_result();
 }

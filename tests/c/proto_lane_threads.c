@@ -522,8 +522,12 @@ static void test_all_pushes(void)
 {
     const struct interleave_actor actors[2] = {{put_drops, NULL}, {take_drops, &world.members[0]}};
     tiny.puts = 1;
-    tiny.takes = 2;
+    tiny.takes = 1;
     CHECK(play_all(actors, begin_drops, end_drops) > 10000);
+#ifndef INTERLEAVE_TSAN /* there each step is long, and one take shows all accesses */
+    tiny.takes = 2;
+    CHECK(play_all(actors, begin_drops, end_drops) > 100000);
+#endif
     CHECK(tiny.pushed > 0 && tiny.got > 0 && tiny.refused > 0);
 }
 

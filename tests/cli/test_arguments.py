@@ -1,0 +1,127 @@
+"""The command line: every command's help, and what is said of wrong arguments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyddsi import cli
+from tests.cli.programs import ROOT, Captured, run
+
+SESSION = ("--group", "--interface", "--peer", "--no-shared", "--config")
+OPTIONS = {
+    "pub": (*SESSION, "--file", "--size", "--count", "--rate", "--no-wait", "--metrics", "--json"),
+    "sub": (*SESSION, "--where", "--count", "--timeout", "--raw", "--metrics", "--json"),
+    "ping": (*SESSION, "--serve", "--count", "--interval", "--size", "--json"),
+    "perf": (*SESSION, "--serve", "--size", "--batch", "--loan", "--metrics", "--json"),
+    "scout": (*SESSION, "--watch", "--count", "--json"),
+    "ls": (*SESSION, "--rates", "--seconds", "--json"),
+    "ps": (*SESSION, "--json"),
+    "hz": (*SESSION, "--window", "--every", "--json"),
+    "bw": (*SESSION, "--window", "--every", "--json"),
+    "doctor": (*SESSION, "--quiet", "--json"),
+    "demo": ("--captures", "--json"),
+    "decode": ("--hex", "--json"),
+    "sim": ("--seeds", "--json"),
+}
+
+
+def test_help(capsys: Captured) -> None:
+    """A command would not be found by who looks for it."""
+    assert set(OPTIONS) == set(cli.COMMANDS)
+    assert run("--help") == 0
+    printed = capsys.readouterr().out
+    for name, text in cli.COMMANDS.items():
+        assert f"    {name} " in printed
+        assert text.split()[0] in printed
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_of_command(command: str, capsys: Captured) -> None:
+    """The help would leave out an option, or teach nothing."""
+    assert run(command, "--help") == 0
+    printed = capsys.readouterr().out
+    for word in OPTIONS[command]:
+        assert word in printed
+    assert f"examples:\n  pyddsi {command}" in printed or f"| pyddsi {command}" in printed
+
+
+WRONG = [
+    (["pib"], "pyddsi: there is no command 'pib'; did you mean 'pub'?"),
+    (["qqqq"], "there are 'bw', 'decode'"),
+    ([], "required: COMMAND"),
+    (["--vresion"], "unrecognized argument '--vresion'; did you mean '--version'?"),
+    (["pub"], "pyddsi: pub: the following arguments are required: NAME"),
+    (["pub", "x", "--conut", "3"], "'--conut'; did you mean '--count'?"),
+    (["pub", "a b"], "'a b', character 2: a name has"),
+    (["pub", "x", "--count", "0"], "--count: '0' is not a whole number from 1 on"),
+    (["pub", "x", "--rate", "-1"], "--rate: '-1' is not a number above 0, such as 0.5 or 100"),
+    (["pub", "x", "--size", "4x"], "'4x' is not a number of bytes from 0 on, such as 64, 8k or 1M"),
+    (["pub", "x", "--size", "4", "y"], "pub: --size makes samples up; leave out DATA"),
+    (["pub", "x", "--file", "/nowhere/f"], "--file /nowhere/f: there is no such file"),
+    (["pub", "x", "--metrics", "70000"], "'70000' is not a whole number from 0 to 65535"),
+    (["sub"], "required: NAME"),
+    (["sub", "x", "--timeout", "soon"], "'soon' is not a number of seconds, such as 0.5 or 10"),
+    (["sub", "x", "--json", "--raw"], "not allowed with"),
+    (["sub", "x", "--on-full", "explode"], "'drop_oldest'"),
+    (["sub", "0"], "'0' is not a whole number from 1 to"),
+    (["ping", "--size", "4"], "'4' is not a number of bytes from 16 on"),
+    (["ping", "--name", "7"], "ping: --name is a name"),
+    (["perf", "--size", "8,x"], "'x' is not a number of bytes from 8 on"),
+    (["perf", "--batch", "4", "--loan"], "not allowed with"),
+    (["perf", "--name", "7"], "perf: --name is a name"),
+    (["scout", "--count", "x"], "'x' is not a whole number"),
+    (["ls", "a", "b"], "unrecognized argument 'b'"),
+    (["ps", "--seconds", "-1"], "'-1' is not a number of seconds"),
+    (["hz", "x", "--window", "1"], "'1' is not a whole number from 2 to"),
+    (["bw"], "required: NAME"),
+    (["doctor", "x"], "unrecognized argument 'x'"),
+    (["demo", "--captures", "/nowhere"], "no golden captures here"),
+    (["scout", "--group", "10.0.0.1:7447"], "group is a multicast address"),
+    (["scout", "--group", "x"], "group is an IP address and a port"),
+    (["scout", "--peer", "x"], "each of peers is an IP address and a port"),
+    (["scout", "--interface", "none0"], 'no interface or address "none0"'),
+    (["scout", "--config", "/nowhere/c.toml"], "/nowhere/c.toml: cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG, ids=lambda value: " ".join(value)[:40])
+def test_wrong_arguments(arguments: list[str], words: str, capsys: Captured) -> None:
+    """A mistake would be guessed at, take more than a line to explain, or leave open what would be right."""
+    assert run(*arguments) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert printed.err.startswith("pyddsi: ")
+    assert printed.err.count("\n") == 1
+    assert words in printed.err
+
+
+def test_wrong_setting_in_environment(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong setting from elsewhere would be blamed on the command line."""
+    monkeypatch.setenv("PYDDSI_LEASE", "long")
+    assert run("scout") == 2
+    assert "PYDDSI_LEASE" in capsys.readouterr().err
+
+
+def test_start_is_quick() -> None:
+    """Every call of the program would load what only one command needs."""
+    program = (
+        "import sys; before = set(sys.modules); from pyddsi import cli\n"
+        "try: cli.main(['pub', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stderr.split())
+    assert "pyddsi.cli.pub" in loaded
+    heavy = {"pyddsi.cli.sim", "pyddsi.testing", "pyddsi.wire", "numpy", "http.server", "asyncio"}
+    assert not heavy & loaded
+    assert not {"multiprocessing", "subprocess", "ipaddress", "tomllib", "difflib"} & loaded

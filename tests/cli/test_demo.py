@@ -1,0 +1,64 @@
+"""`pyddsi demo`: that what it tells comes true."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.cli.programs import ROOT, Captured, run, started
+
+
+def test_story(capsys: Captured) -> None:
+    """The demonstration would show something else than it says."""
+    assert run("demo", "--json") == 0
+    steps = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [step["started"][-1] for step in steps if "started" in step] == ["--json", "--no-shared"]
+    reports = [
+        (step["process"], step["received"], step["whole"]) for step in steps if "process" in step
+    ]
+    assert reports == [("A", 1000, True), ("A", 1000, True), ("B", 1000, True)]
+    assert [step["by_memory"] for step in steps if "by_memory" in step] == [1000]
+    memory, sockets = (step["packets"] for step in steps if "packets" in step)
+    assert memory < sockets
+    events = [
+        (step["event"], step["peer"], step.get("reason")) for step in steps if "event" in step
+    ]
+    first, second = (peer for event, peer, _ in events if event == "connected")
+    assert events[2:] == [("disconnected", second, "lease"), ("disconnected", first, "ordinary")]
+    (drop,) = (step for step in steps if "place" in step)
+    assert (drop["place"], drop["reason"], drop["count"]) == ("window", "peer_lost", 10)
+    books = steps[-1]
+    assert books["owed"] == books["acknowledged"] + books["forgiven"] + books["in_flight"]
+    assert books["forgiven"] == 10
+
+
+def test_for_people(capsys: Captured) -> None:
+    """The explanations would be missing, or hidden behind JSON."""
+    assert run("demo") == 0
+    out = capsys.readouterr().out
+    told = " ".join(out.split())
+    for word in ("1. Two processes", "5. The books balance", "There is no broker", "pyddsi doctor"):
+        assert word in told
+    assert max(map(len, out.splitlines())) < 130
+
+
+def test_captures(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The golden captures would be shown no more."""
+    monkeypatch.chdir(ROOT)
+    assert run("demo", "--captures") == 0
+    out = capsys.readouterr().out
+    assert "Two peers find each other" in out
+    assert "decoded to the last byte and written again" in out
+
+
+def test_interrupt() -> None:
+    """Ctrl-C would leave processes behind, or end in a trace."""
+    with started("", "demo") as demo:
+        while "connected" not in demo.line():
+            pass
+        assert demo.interrupt()[0] == 130
+        with pytest.raises(ProcessLookupError):
+            os.killpg(demo.pid, signal.SIGCONT)
