@@ -297,8 +297,8 @@ void pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held);
 void pdi_lanes_gave_back(struct pdi_lanes *lanes, uint32_t held);
 
 /* What the node asks: env.h. */
-void pdi_lanes_hold(void *lanes, uint32_t held);
-void pdi_lanes_release(void *lanes, uint32_t held);
+void pdi_lanes_hold(void *context, uint32_t held);
+void pdi_lanes_release(void *context, uint32_t held);
 bool pdi_lanes_overtaken(void *lanes, uint32_t peer, uint8_t space, uint64_t resource);
 
 #endif

@@ -126,8 +126,8 @@ int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void 
                     uint64_t timeout_ns);
 
 /* The threads. */
-void pdi_session_receive(void *session);
-void pdi_session_housekeep(void *session);
-void pdi_session_relay(void *session);
+void pdi_session_receive(void *context);
+void pdi_session_housekeep(void *context);
+void pdi_session_relay(void *context);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "api/session.h"
 
-#define FLUSH_BYTES (256U * 1024) /* what is offered at once */
+#define FLUSH_BYTES ((size_t)256 * 1024) /* what is offered at once */
 
 struct large {
     uint32_t publisher;

@@ -1,5 +1,5 @@
 /* clock.c - see clock.h. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/clock.h"
 
 #include <time.h>

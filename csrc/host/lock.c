@@ -1,5 +1,5 @@
 /* lock.c - the slow half of the lock: sleeping, and waking who sleeps. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/lock.h"
 
 #include <linux/futex.h>

@@ -1,5 +1,5 @@
 /* thread.c - see thread.h. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/thread.h"
 
 #include <signal.h>
@@ -28,7 +28,8 @@ int pdi_thread_start(struct pdi_thread *thread, const char *name, void (*run)(vo
     int status = pthread_create(&thread->thread, NULL, begin, thread);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status != 0) {
-        (void)snprintf(text, room, "cannot start the %s thread: %s; `ulimit -u` tells how many there may be",
+        (void)snprintf(text, room,
+                       "cannot start the %s thread: %s; `ulimit -u` tells how many there may be",
                        name, strerror(status));
         return PYDDSI_SYSTEM;
     }

@@ -1051,8 +1051,7 @@ typedef struct {
 
 void pyddsi_session_options_init(pyddsi_session_options *options);
 /* OK, or negative and why in text, which has room for PYDDSI_TEXT_MAX bytes. */
-int pyddsi_session_open(pyddsi_session **session, const pyddsi_session_options *options,
-                        char *text);
+int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *options, char *text);
 /* Says farewell; waits at most so long for reliable samples to be acknowledged; ends the threads. Then every call but
  * release, drop, stats and free answers CLOSED. */
 void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns);
@@ -1077,15 +1076,15 @@ int pyddsi_session_fd(pyddsi_session *session);
 /* The calls of an application; node/node.h has the contracts. All may answer CLOSED. */
 int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource,
                             pyddsi_bytes name, uint8_t reliability, uint8_t durability,
-                            uint32_t *handle, int *status);
+                            uint32_t *handle, int *answer);
 int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
-                             pyddsi_bytes query, int is_global, uint32_t *handle, int *status);
+                             pyddsi_bytes query, int is_global, uint32_t *handle, int *answer);
 int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
-                           uint64_t new_selection, int is_global, uint32_t *handle, int *status);
+                           uint64_t new_selection, int is_global, uint32_t *handle, int *answer);
 int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options,
-                             uint32_t *publisher, int *status);
+                             uint32_t *publisher, int *answer);
 int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_options *options,
-                              uint32_t *subscriber, int *status);
+                              uint32_t *subscriber, int *answer);
 int pyddsi_session_forget(pyddsi_session *session, uint32_t handle);
 int pyddsi_session_status(pyddsi_session *session, uint32_t handle);
 /* Those with a time wait so long at most for room: OK, AGAIN, BAD_ARGUMENT, CLOSED. */

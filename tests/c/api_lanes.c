@@ -179,7 +179,7 @@ static void test_readers_come_and_go(bool large)
     CHECK_EQ(writer.accepted, count);
     CHECK_EQ(first.wrong, 0);
     CHECK_EQ(first.total, count);
-    CHECK(live_lane_put(a) > 0);
+    CHECK(large || live_lane_put(a) > 0); /* after a large one it pauses, perhaps until the end */
     CHECK(live_until(a, live_settled, a));
     pyddsi_session_free(a);
     pyddsi_session_free(b);
@@ -407,9 +407,7 @@ static void test_close_under_load(void)
         struct live_reader goes = {
             .session = c, .subscriber = live_subscriber(c, 7, 128, PYDDSI_WAIT), .held = 20};
         live_read_begin(&goes);
-        while (!atomic_load(&writer.done) && goes.status != PYDDSI_CLOSED &&
-               !live_lane_readers(a, 2)) {
-        }
+        NEED(live_lane_readers(a, 2));
         pyddsi_session_close(c, 0); /* its reader is in the middle of taking */
         live_read_join(&goes);
         CHECK_EQ(goes.status, PYDDSI_CLOSED);

@@ -375,6 +375,7 @@ struct live_reader {
     bool forgets;     /* the subscriber, when it ends: else others would wait for its ring */
     size_t batch;     /* how many are taken at once */
     unsigned held;    /* this many taken samples are kept unreleased */
+    _Atomic uint64_t seen; /* total, for others to look at */
     atomic_bool stop; /* ends when there is nothing more */
     uint64_t until;   /* ends after so many samples; 0: never */
     uint64_t wrong;
@@ -466,6 +467,7 @@ static inline int live_take(struct live_reader *reader)
     for (size_t i = 0; i < count; i++) {
         live_check(reader, &samples[i]);
     }
+    atomic_store(&reader->seen, reader->total);
     if (reader->held != 0 || (reader->total & 1) != 0) {
         live_keep(reader, samples, count);
     } else if (count != 0) {

@@ -867,7 +867,7 @@ static void test_refusals(void)
         }
         CHECK(rounds < 1000);
         for (uint32_t at = node[A]->all.first; at != PDI_CHAIN_END;
-             at = pdi_lane_next(&node[A]->lane_all, at))
+             at = pdi_chain_next(&node[A]->lane_all, at))
             CHECK(pdi_registry_status(node[A], pdi_local_handle(node[A], at)) !=
                   PDI_REGISTRY_PENDING);
     }

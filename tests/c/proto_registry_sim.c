@@ -346,7 +346,7 @@ static void check_inside(const struct node *node)
         if (!hears->joined)
             continue;
         for (uint32_t at = registry->all.first; at != PDI_CHAIN_END;
-             at = pdi_lane_next(&registry->lane_all, at)) {
+             at = pdi_chain_next(&registry->lane_all, at)) {
             uint8_t said = *pdi_said(registry, peer, at);
             bool tell = said == PDI_SAID_DUE || said == PDI_SAID_FORGET_DUE;
             before = before && at != hears->cursor;
@@ -358,7 +358,7 @@ static void check_inside(const struct node *node)
         CHECK_EQ(hears->contested, contested);
     }
     for (uint32_t at = registry->all.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_all, at)) {
+         at = pdi_chain_next(&registry->lane_all, at)) {
         uint32_t count[PDI_SAID_COUNT] = {0};
         for (uint32_t peer = 0; peer < registry->peers_max; peer++)
             count[*pdi_said(registry, peer, at)]++;
@@ -518,7 +518,7 @@ static void check_known(uint32_t from, uint32_t to)
         }
     }
     for (uint32_t at = registry->peers[from].definitions.first; at != PDI_CHAIN_END;
-         at = pdi_lane_next(&registry->lane_peer_definitions, at))
+         at = pdi_chain_next(&registry->lane_peer_definitions, at))
         counted++;
     CHECK_EQ(counted, definitions);
     CHECK_EQ(registry->peers[from].subscription_count, subscriptions);

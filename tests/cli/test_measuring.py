@@ -52,6 +52,24 @@ def test_ping_without_server(capsys: Captured) -> None:
     )
 
 
+def test_answers_to_others(capsys: Captured) -> None:
+    """What another session asked would be taken for an answer to us."""
+    where = group()
+    with pyddsi.open(group=where) as session:
+        answer = session.publisher("pyddsi/ping/answer")
+        heard = []
+
+        @session.subscriber("pyddsi/ping/ask").callback
+        def distort(sample: pyddsi.Sample) -> None:
+            heard.append(sample.size)
+            answer.put(bytes(byte ^ 1 for byte in bytes(sample)[:8]) + bytes(sample)[8:])
+            answer.put(b"short")
+
+        assert run("ping", "--group", where, "--timeout", "1", "--size", "99") == 1
+        assert set(heard) == {99}
+    assert "nobody answers" in capsys.readouterr().err
+
+
 def test_interrupted_ping() -> None:
     """Ctrl-C would take the measurement with it."""
     where = group()

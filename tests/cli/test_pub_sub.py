@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import signal
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -117,14 +117,34 @@ def test_dropped_samples_count(capsys: Captured) -> None:
     assert not capsys.readouterr().out
 
 
+def test_reader_that_does_not_read(capsys: Captured) -> None:
+    """Samples that were not acknowledged in time would pass for delivered."""
+    where = group()
+    with pyddsi.open(group=where) as session:
+        session.subscriber("x", depth=1)
+        pub = ["pub", "--group", where, "x", "--no-shared", "--timeout", "0.5", "--count"]
+        assert run(*pub, "50", "--size", "1k") == 1
+        out = capsys.readouterr().out
+        assert out.startswith("50 samples (50.0 KiB) to 1 peer in ")
+        assert "dropped: " in out
+        assert "this side closed before it was acknowledged" in out
+        assert run(*pub, "100000", "--size", "1k", "--json") == 1
+        printed = capsys.readouterr()
+        assert "its window is full" in printed.err
+        said = json.loads(printed.out)
+        assert 50 < said["samples"] < 100_000
+        assert said["bytes"] == 1024 * said["samples"]
+        assert sum(drop["count"] for drop in said["dropped"]) > 0
+
+
 def test_interrupted_pub() -> None:
     """Ctrl-C would end in a trace, without a word of what was published, or with status 0."""
     where = group()
     with pyddsi.open(group=where) as session:
         sub = session.subscriber("x")
-        with started(where, "pub", "x", "--size", "64") as pub:
+        # it takes no more than a few, so the window is full, and will be; --timeout must not hold up the end
+        with started(where, "pub", "x", "--size", "64", "--timeout", "1000000") as pub:
             sub.recv(TIMEOUT)
-            sub.callback(lambda _: None)
             status, out, _ = pub.interrupt()
         assert status == 130
         assert " to 1 peer in " in out
@@ -213,6 +233,17 @@ def test_closed_pipe() -> None:
         assert sub.end()[0] == 0
 
 
+def fetched(port: int, path: str) -> tuple[int, str]:
+    """What a server on this machine answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    try:
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
 def test_metrics() -> None:
     """--metrics would serve nothing, or something else."""
     where = group()
@@ -221,14 +252,13 @@ def test_metrics() -> None:
         with started(where, "pub", "x", "--metrics", "0", "--rate", "1000", "--size", "8") as pub:
             address = pub.remark("metrics are at").split()[-1]
             sub.recv(TIMEOUT)
-            with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
-                text = answer.read().decode()
+            port = int(address.rpartition(":")[2].partition("/")[0])
+            status, text = fetched(port, "/metrics")
+            assert status == 200
             assert "# TYPE pyddsi_accepted_total counter\n" in text
             assert "pyddsi_peer_established{" in text
-            with pytest.raises(urllib.error.HTTPError, match="404"):
-                urllib.request.urlopen(address.replace("/metrics", "/"), timeout=TIMEOUT)
-            port = address.rpartition(":")[2].partition("/")[0]
-            with started(where, "sub", "x", "--metrics", port) as other:
+            assert fetched(port, "/") == (404, "there is only /metrics here\n")
+            with started(where, "sub", "x", "--metrics", str(port)) as other:
                 status, _, err = other.end()
                 assert status == 2
                 assert f"--metrics: port {port} cannot be had" in err

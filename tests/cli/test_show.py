@@ -19,6 +19,7 @@ class Terminal(io.StringIO):
     """A terminal, as far as it is asked."""
 
     def isatty(self) -> bool:
+        """It is one."""
         return True
 
 

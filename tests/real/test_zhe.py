@@ -536,7 +536,7 @@ def test_renewed_once() -> None:
     world.net.run(0.5)
     world.node.restart()
     world.pub, world.sub = world.declare_node()
-    world.zhe._drop = lambda _slot: None  # type: ignore[method-assign]
+    world.zhe._drop = lambda _slot: None  # type: ignore[method-assign,assignment]
     world.net.run(20.0)
     assert len([one for one in world.node.events() if one.kind == "disconnected"]) == 1
     assert len(heard(world, wire.CLOSE)) == 1

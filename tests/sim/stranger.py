@@ -95,7 +95,7 @@ class Stranger:
     ) -> None:
         """An OPEN. What it does not say is what a peer without extensions says."""
         told = [found for found in properties or () if found.id == 5]
-        self._session = value(told[0].value) if told else 0
+        self._session = value(bytes(told[0].value)) if told else 0
         self.say(
             wire.Open(
                 version,

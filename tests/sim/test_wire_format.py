@@ -20,7 +20,7 @@ from tests.sim.stranger import AUTHENTICATION, Stranger, alone, number
 
 def unknown(rand: random.Random) -> wire.Property:
     """A property with an id that nobody has given a meaning."""
-    taken = set(wire.PropertyId) | {5}
+    taken = set(wire.PropertyId) | {5, 7, 9}
     while True:
         new = rand.randrange(2 ** rand.choice([5, 8, 14, 40, 63]))
         if new not in taken:
