@@ -38,7 +38,8 @@ time, or if a sample was dropped.
 BATCH = 64
 PATIENCE = 10.0
 PROGRESS_SECONDS = 0.25
-HURRY = 1.0  # after Ctrl-C
+HURRY = 1.0
+"""How long the end may take when not all is acknowledged after --timeout, or when Ctrl-C was pressed."""
 HINT_SECONDS = 0.5
 
 
@@ -123,7 +124,8 @@ class _Run:
         self._live = Live(sys.stderr)
         self._shown = 0.0
         self.samples = self.bytes = 0
-        self.start = time.monotonic()
+        self._start = time.monotonic()
+        self.seconds = 0.0
 
     def publish(self) -> None:
         """All there is."""
@@ -135,6 +137,7 @@ class _Run:
                 while batch := list(islice(samples, BATCH)):
                     self._put_many(batch)
         finally:
+            self.seconds = time.monotonic() - self._start
             self._live.clear()
 
     def _one_by_one(self, samples: Iterator[bytes]) -> None:
@@ -162,7 +165,7 @@ class _Run:
         now = time.monotonic()
         if now - self._shown > PROGRESS_SECONDS:
             self._shown = now
-            rate = self.samples / max(now - self.start, 1e-9)
+            rate = self.samples / max(now - self._start, 1e-9)
             self._live.show([f"{many(self.samples, 'sample')}, {rate:,.0f} a second"])
 
 
@@ -179,23 +182,16 @@ def _found_subscriber(options: argparse.Namespace, publisher: pyddsi.Publisher) 
 
 
 def _say_all(
-    options: argparse.Namespace,
-    session: pyddsi.Session,
-    run: _Run,
-    subscribers: int,
-    patience: float,
-) -> int:
-    """End the session, which may take so long as samples are not acknowledged; what became of them."""
-    seconds = time.monotonic() - run.start
-    session.close(patience)
+    options: argparse.Namespace, session: pyddsi.Session, run: _Run, subscribers: int
+) -> None:
+    """What became of it, once the session is closed."""
     stats, drops = session.stats(), unsent(session)
-    dropped = sum(drop.count for drop in drops)
     if options.json:
         plain = {
             "resource": options.name,
             "samples": run.samples,
             "bytes": run.bytes,
-            "seconds": round(seconds, 6),
+            "seconds": round(run.seconds, 6),
             "subscribers": subscribers,
             "unmatched": stats.unmatched,
             "filtered": stats.filtered,
@@ -203,11 +199,12 @@ def _say_all(
             "dropped": [asdict(drop) for drop in drops],
         }
         print(json.dumps(plain))
-        return 1 if dropped else 0
-    rate = f", {run.samples / seconds:,.0f} a second" if run.samples > BATCH and seconds > 0 else ""
+        return
+    quick = run.samples <= BATCH or run.seconds <= 0
+    rate = "" if quick else f", {run.samples / run.seconds:,.0f} a second"
     print(
         f"{many(run.samples, 'sample')} ({size(run.bytes)}) to {many(subscribers, 'peer')} "
-        f"in {duration(seconds)}{rate}"
+        f"in {duration(run.seconds)}{rate}"
     )
     if stats.unmatched:
         print(f"{stats.unmatched:,} of them while nobody subscribed")
@@ -215,7 +212,6 @@ def _say_all(
         print(f"{stats.filtered:,} of them did not meet what any subscriber asks for")
     for drop in drops:
         print(f"dropped: {drop}")
-    return 1 if dropped else 0
 
 
 def _fault(options: argparse.Namespace) -> None:
@@ -234,18 +230,18 @@ def run(options: argparse.Namespace) -> int:
         if not options.no_wait and not _found_subscriber(options, publisher):
             return 1
         one = _Run(options, publisher)
-        status, most, patience = 0, len(publisher.matched), options.timeout
+        status, most = 0, len(publisher.matched)
         try:
             one.publish()
+            # close() would do so, too, but without an ear for Ctrl-C
+            session.wait(options.timeout, lambda: not session.stats().in_flight)
         except TimeoutError as error:
             say(str(error))
             status = 1
-        except KeyboardInterrupt:
-            patience = min(patience, HURRY)
-            raise
         except ValueError as error:  # a sample that can never be sent
             raise UsageError(f"{error} (as PYDDSI_WINDOW_BYTES=...)") from None
         finally:
             most = max(most, len(publisher.matched))
-            status = max(status, _say_all(options, session, one, most, patience))
-        return status
+            session.close(HURRY)
+            _say_all(options, session, one, most)
+        return 1 if unsent(session) else status

@@ -16,8 +16,8 @@ struct board {
 
 static struct board *new_board(void)
 {
-    void *memory = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     NEED(memory != MAP_FAILED);
     return memory;
 }
@@ -88,8 +88,8 @@ static void run_writer(struct board *board)
     pyddsi_session_close(session, LIVE_PATIENCE);
     pyddsi_stats stats;
     NEED(pyddsi_session_stats(session, &stats) == PYDDSI_OK);
-    atomic_store(&board->lost, stats.unmatched +
-                                   live_lost(session, PYDDSI_AT_WINDOW, PYDDSI_REASON_COUNT));
+    atomic_store(&board->lost,
+                 stats.unmatched + live_lost(session, PYDDSI_AT_WINDOW, PYDDSI_REASON_COUNT));
     atomic_store(&board->done, 1);
     pyddsi_session_free(session);
 }
@@ -97,8 +97,9 @@ static void run_writer(struct board *board)
 static void run_reader(struct board *board)
 {
     pyddsi_session *session = session_with_lease();
-    struct live_reader reader = {
-        .session = session, .subscriber = live_subscriber(session, 7, 256, PYDDSI_WAIT), .gaps = true};
+    struct live_reader reader = {.session = session,
+                                 .subscriber = live_subscriber(session, 7, 256, PYDDSI_WAIT),
+                                 .gaps = true};
     while (atomic_load(&board->step) == 0) {
         uint32_t heard = pyddsi_session_listen(session);
         if (live_take(&reader) == PYDDSI_AGAIN) {
@@ -127,8 +128,8 @@ static void test_writer_is_killed(void)
     pyddsi_session *session = session_with_lease();
     for (int i = 0; i < 3; i++) {
         (void)kill(pids[i], SIGCONT);
-        struct live_reader reader = {
-            .session = session, .subscriber = live_subscriber(session, 7, 128, PYDDSI_WAIT)};
+        struct live_reader reader = {.session = session,
+                                     .subscriber = live_subscriber(session, 7, 128, PYDDSI_WAIT)};
         live_read_begin(&reader);
         NEED(reach(&boards[i]->accepted, 3000));
         (void)kill(pids[i], SIGKILL);
@@ -255,7 +256,8 @@ static void test_fork(void)
             pyddsi_session_put(a, writer.publisher, "0123456789abcdef", 16, 0) == PYDDSI_CLOSED &&
             pyddsi_session_take(b, reader.subscriber, &sample, 1, &count) == PYDDSI_CLOSED &&
             pyddsi_session_wait(b, pyddsi_session_listen(b), UINT64_MAX) == PYDDSI_CLOSED &&
-            pyddsi_session_stats(a, &stats) == PYDDSI_CLOSED && pyddsi_session_fd(a) == PYDDSI_CLOSED;
+            pyddsi_session_stats(a, &stats) == PYDDSI_CLOSED &&
+            pyddsi_session_fd(a) == PYDDSI_CLOSED;
         pyddsi_session_close(b, UINT64_MAX);
         pyddsi_session_free(b);
         pyddsi_session_free(a);

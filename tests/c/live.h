@@ -193,7 +193,8 @@ static inline bool live_lane_readers(pyddsi_session *session, uint64_t readers)
     if (!are) {
         pyddsi_session_counts counts;
         pyddsi_session_count(session, &counts);
-        printf("lanes %" PRIu64 ", readers %" PRIu64 " instead of %" PRIu64 ", refused %" PRIu64 "\n",
+        printf("lanes %" PRIu64 ", readers %" PRIu64 " instead of %" PRIu64 ", refused %" PRIu64
+               "\n",
                counts.lanes, counts.lane_readers, readers, counts.lane_refused);
     }
     return are;
@@ -370,14 +371,14 @@ struct live_reader {
     uint64_t first[LIVE_STREAMS];
     uint64_t skipped; /* numbers that never came: only with gaps */
     uint64_t total;
-    bool gaps;        /* some may be missing */
-    bool shares;      /* another thread takes, too */
-    bool forgets;     /* the subscriber, when it ends: else others would wait for its ring */
-    size_t batch;     /* how many are taken at once */
-    unsigned held;    /* this many taken samples are kept unreleased */
+    bool gaps;             /* some may be missing */
+    bool shares;           /* another thread takes, too */
+    bool forgets;          /* the subscriber, when it ends: else others would wait for its ring */
+    size_t batch;          /* how many are taken at once */
+    unsigned held;         /* this many taken samples are kept unreleased */
     _Atomic uint64_t seen; /* total, for others to look at */
-    atomic_bool stop; /* ends when there is nothing more */
-    uint64_t until;   /* ends after so many samples; 0: never */
+    atomic_bool stop;      /* ends when there is nothing more */
+    uint64_t until;        /* ends after so many samples; 0: never */
     uint64_t wrong;
     int status;
     pyddsi_received kept[256];

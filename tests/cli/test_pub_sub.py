@@ -141,13 +141,14 @@ def test_interrupted_pub() -> None:
     """Ctrl-C would end in a trace, without a word of what was published, or with status 0."""
     where = group()
     with pyddsi.open(group=where) as session:
-        sub = session.subscriber("x")
+        sub = session.subscriber("x", depth=1)
         # it takes no more than a few, so the window is full, and will be; --timeout must not hold up the end
-        with started(where, "pub", "x", "--size", "64", "--timeout", "1000000") as pub:
+        with started(where, "pub", "x", "--size", "64", "--no-shared", "--timeout", "9999") as pub:
             sub.recv(TIMEOUT)
             status, out, _ = pub.interrupt()
         assert status == 130
         assert " to 1 peer in " in out
+        assert "this side closed before it was acknowledged" in out
         assert session.wait_event("disconnected", timeout=TIMEOUT).reason == "ordinary"
 
 
