@@ -1,8 +1,8 @@
 /* bell.h - waking whoever waits for something, in this process or another.
  *
- * A bell is one cache line with two words. `rings` counts how often it was rung; it is what the
- * system lets threads sleep on. `asleep` counts those who listen, so that ringing costs no system
- * call while nobody does.
+ * A bell is a cache line. `rings` counts how often it was rung; it is what the system lets threads
+ * sleep on. `asleep` counts those who listen, so that ringing costs no system call while nobody
+ * does. Two more words save calls to those who are awake already; see below.
  *
  *     who waits                                      who has made something happen
  *     heard = listen      asleep + 1                 (the change itself: a store that releases)
@@ -18,6 +18,13 @@
  * and our look finds the change. (This is what a full barrier on either side is usually taken for.
  * A change by nothing does the same in words that the thread sanitizer and a seed can follow, and
  * costs no more.)
+ *
+ * Whoever was woken runs only when the system lets him, and until then he is counted. So that a
+ * fast ringer does not wake him again and again, the bell remembers how many had ever begun to
+ * listen (`listens`) when it was last rung (`told`). While nobody has begun since, all who are
+ * counted have been woken and will look. Each is read before what it is compared with: who listens
+ * reads `rings` before he stands in `listens`, and who rings reads `listens` before he changes
+ * `rings`. A ringer that dies in between leaves a `told` that is too old: one call too many.
  *
  * Sleeping may end without a reason, so whoever waits looks again in any case. Whoever listens ends
  * it by exactly one of unlisten and wait. A process that dies while it listens leaves `asleep` too
@@ -41,6 +48,8 @@
 struct pdi_bell {
     PDI_CACHE_ALIGNED struct pdi_atomic32 rings;
     struct pdi_atomic32 asleep;
+    struct pdi_atomic32 listens;
+    struct pdi_atomic32 told;
 };
 
 /* Wakes all who sleep. */
@@ -50,12 +59,15 @@ static inline void pdi_bell_init(struct pdi_bell *bell)
 {
     pdi_atomic32_store_relaxed(&bell->rings, 0);
     pdi_atomic32_store_relaxed(&bell->asleep, 0);
+    pdi_atomic32_store_relaxed(&bell->listens, 0);
+    pdi_atomic32_store_relaxed(&bell->told, 0);
 }
 
 /* From now on ringing wakes us. Answers what wait is to be told. */
 static inline uint32_t pdi_bell_listen(struct pdi_bell *bell)
 {
     uint32_t heard = pdi_atomic32_load_acquire(&bell->rings);
+    (void)pdi_atomic32_add(&bell->listens, 1);
     (void)pdi_atomic32_add(&bell->asleep, 1);
     return heard;
 }
@@ -78,7 +90,12 @@ static inline bool pdi_bell_ring(struct pdi_bell *bell)
     if (pdi_atomic32_add(&bell->asleep, 0) == 0) {
         return false;
     }
+    uint32_t listens = pdi_atomic32_load_acquire(&bell->listens);
+    if (pdi_atomic32_load_acquire(&bell->told) == listens) {
+        return false; /* all of them have been woken */
+    }
     pdi_bell_wake(bell);
+    pdi_atomic32_store_release(&bell->told, listens);
     return true;
 }
 

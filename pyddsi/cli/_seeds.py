@@ -37,7 +37,12 @@ class _Worker:
         self._at: Any = _FORK.RawValue("Q", 0)
         self.reports, theirs = _FORK.Pipe(duplex=False)
         self.process = _FORK.Process(target=_work, args=(tasks, self._at, theirs), daemon=True)
-        self.process.start()
+        # A child is born deaf to Ctrl-C and stays so, as the parent ends it: it comes to all of a terminal's processes.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def close(self) -> None:
@@ -64,7 +69,6 @@ class _Worker:
 
 
 def _work(tasks: Sequence[Task], at: Any, reports: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     for number, (scenario, seed) in enumerate(tasks):
         at.value = number
         reports.send(run_scenario(scenario, seed))

@@ -214,6 +214,11 @@ def _say_all(
         print(f"dropped: {drop}")
 
 
+def _acknowledged(publisher: pyddsi.Publisher) -> bool:
+    window = publisher.window
+    return window is None or not window.used_samples
+
+
 def _fault(options: argparse.Namespace) -> None:
     if options.size is not None and (options.data or options.file):
         raise UsageError("pub: --size makes samples up; leave out DATA and --file, or --size")
@@ -233,8 +238,8 @@ def run(options: argparse.Namespace) -> int:
         status, most = 0, len(publisher.matched)
         try:
             one.publish()
-            # close() would do so, too, but without an ear for Ctrl-C
-            session.wait(options.timeout, lambda: not session.stats().in_flight)
+            # close() would wait, too, but without an ear for Ctrl-C; what lies in shared memory is read without us
+            session.wait(options.timeout, lambda: _acknowledged(publisher))
         except TimeoutError as error:
             say(str(error))
             status = 1

@@ -205,8 +205,8 @@ def test_the_largest_samples() -> None:
 
 
 def test_samples_that_are_too_large() -> None:
-    """What can never be sent says why, and what would help; what the receiver does not take is in its ledger."""
-    with two(sample_max=1 << 20) as (one, other):
+    """What sockets can never send says why, and what would help; what the receiver does not take is in its ledger."""
+    with two(sample_max=1 << 20, shared_memory=False) as (one, other):
         sub, best = other.subscriber("a"), other.subscriber("b")
         pub, careless = one.publisher("a"), one.publisher("b", reliable=False)
         pub.wait_matched(timeout=TIMEOUT)

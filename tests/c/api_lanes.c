@@ -1,15 +1,6 @@
 /* Lanes between sessions of one process: order, completeness and the books, while readers and publishers come and go. The
  * file is long, as each way in which they can come and go is a test. */
 #include "live.h"
-#define TIMED(x)                                                                                   \
-    do {                                                                                           \
-        if (getenv("ONLY") && !strstr(#x, getenv("ONLY")))                                         \
-            break;                                                                                 \
-        uint64_t t0 = live_now();                                                                  \
-        x;                                                                                         \
-        if (getenv("T"))                                                                           \
-            printf("%7.3f " #x "\n", (double)(live_now() - t0) / 1e9);                             \
-    } while (0)
 
 /* Everything that was put comes once and in order, although the first samples go by sockets and the others by the lane. */
 static void test_from_sockets_to_the_lane(bool reliable, size_t size, int how, uint32_t held)
@@ -458,20 +449,20 @@ static void test_drop_oldest_holds_nobody_up(void)
 
 int main(void)
 {
-    TIMED(test_from_sockets_to_the_lane(true, 16, 0, 0));
-    TIMED(test_from_sockets_to_the_lane(true, 40, 3, 9));
-    TIMED(test_from_sockets_to_the_lane(true, 5000, 2, 0));
-    TIMED(test_from_sockets_to_the_lane(false, 16, 0, 0));
-    TIMED(test_many_threads());
-    TIMED(test_readers_come_and_go(false));
-    TIMED(test_readers_come_and_go(true));
-    TIMED(test_views_stop_nobody());
-    TIMED(test_large_ones_and_open_loans());
-    TIMED(test_loans_across());
-    TIMED(test_forget_and_declare_again());
-    TIMED(test_close_with_samples_in_the_lane(true));
-    TIMED(test_close_with_samples_in_the_lane(false));
-    TIMED(test_close_under_load());
-    TIMED(test_drop_oldest_holds_nobody_up());
+    test_from_sockets_to_the_lane(true, 16, 0, 0);
+    test_from_sockets_to_the_lane(true, 40, 3, 9);
+    test_from_sockets_to_the_lane(true, 5000, 2, 0);
+    test_from_sockets_to_the_lane(false, 16, 0, 0);
+    test_many_threads();
+    test_readers_come_and_go(false);
+    test_readers_come_and_go(true);
+    test_views_stop_nobody();
+    test_large_ones_and_open_loans();
+    test_loans_across();
+    test_forget_and_declare_again();
+    test_close_with_samples_in_the_lane(true);
+    test_close_with_samples_in_the_lane(false);
+    test_close_under_load();
+    test_drop_oldest_holds_nobody_up();
     return test_result();
 }

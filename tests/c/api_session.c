@@ -76,7 +76,7 @@ static void test_order(bool reliable)
         reading[i].subscriber = live_subscriber(readers[i], i == 2 ? 8 : 7, 512, PYDDSI_WAIT);
         reading[i].until = reliable ? 2 * count : 0;
     }
-    (void)live_match(a, 0, 6 - 0); /* two publishers of 7 in two sessions, two of 8 in one */
+    (void)live_match(a, 0, 6); /* two publishers of 7 in two sessions, two of 8 in one */
     for (int i = 0; i < READERS; i++) {
         live_read_begin(&reading[i]);
     }

@@ -389,13 +389,6 @@ static inline void live_check(struct live_reader *reader, const pyddsi_received 
 {
     uint32_t stream = 0;
     uint64_t number = 0;
-    if (sample->size < LIVE_HEAD) {
-        printf("size %zu number %" PRIu64 " resource %" PRIu64
-               " held %x conduit %u reliable %u last %u total %" PRIu64 "\n",
-               sample->size, sample->number, sample->resource, sample->held, sample->conduit,
-               sample->reliable, sample->last, reader->total);
-        (void)fflush(stdout);
-    }
     NEED(sample->size >= LIVE_HEAD);
     memcpy(&stream, sample->data, 4);
     memcpy(&number, sample->data + 8, 8);
