@@ -8,19 +8,31 @@ TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CHECKS", "FEATURE_WORDS", "GROUP", "MIB", "ROLES", "Setting", "address_of"]
+__all__ = [
+    "CHECKS",
+    "FEATURE_WORDS",
+    "GROUP",
+    "MIB",
+    "ROLES",
+    "Place",
+    "Setting",
+    "address_of",
+    "place_of",
+]
 
 ROLES = ("peer", "client", "broker")
 FEATURE_WORDS = ("batch", "fragment", "pull", "migrate", "space", "forget", "incarnation")
 GROUP = "239.255.0.1:7447"
 MIB = 1 << 20
+PEERS_MAX, LISTEN_MAX = 16, 8
+PATH_MAX = 107
 
 
 class Setting:
     """
     What is known of a setting besides its default.
 
-    kind: how it is checked: "whole", "seconds", "yes", "word", "address", "addresses", "text", "id", "words"
+    kind: how it is checked: "whole", "seconds", "yes", "word", "address", "peers", "places", "text", "id", "words"
     text: what it is
     unit, least, most: of a number
     power: whether it is a power of two
@@ -101,7 +113,7 @@ def packed_of(host: str) -> bytes:
     return IPv6Address(host).packed
 
 
-def address_of(text: str) -> tuple[bytes, int]:
+def address_of(text: str, port_least: int = 1) -> tuple[bytes, int]:
     """The parts of "10.0.0.9:7447" or "[fe80::1]:7447". ValueError that ends a sentence."""
     host, _, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -110,7 +122,7 @@ def address_of(text: str) -> tuple[bytes, int]:
     except ValueError:
         packed = b""
     fine = len(packed) == (16 if bracketed else 4) and port.isascii() and port.isdigit()
-    if not fine or not 0 < int(port) < 65536:
+    if not fine or not port_least <= int(port) < 65536:
         raise ValueError(
             f"an IP address and a port, such as 10.0.0.9:7447 or [fe80::1]:7447, not {text!r}"
         )
@@ -134,19 +146,92 @@ def _address(name: str, _setting: Setting, value: Any) -> str:
     return value
 
 
-def _addresses(name: str, _setting: Setting, value: Any) -> tuple[str, ...]:
+class Place:
+    """
+    Where a peer is, or where we are.
+
+    kind: "udp", "tcp" or "unix"
+    packed: the IP address, or the path
+    """
+
+    __slots__ = ("kind", "packed", "port")
+
+    def __init__(self, kind: str, packed: bytes, port: int) -> None:
+        self.kind, self.packed, self.port = kind, packed, port
+
+    @property
+    def any(self) -> bool:
+        """Whether it is every address of this machine."""
+        return not any(self.packed)
+
+
+def place_of(text: str, *, port_least: int = 1) -> Place:
+    """The parts of "10.0.0.9:7447", "tcp/[fe80::1]:7447" or "unix//run/x.sock". ValueError that ends a sentence."""
+    kind, slash, rest = text.partition("/")
+    if not slash:
+        kind, rest = "udp", text
+    if kind == "unix":
+        path = rest.encode()
+        if (
+            not rest.startswith(("/", "@"))
+            or len(rest) < 2
+            or len(path) > PATH_MAX
+            or b"\0" in path
+        ):
+            raise ValueError(
+                f"unix/ and a path from the root of at most {PATH_MAX} bytes, such as unix//run/robot.sock, or an abstract "
+                f"name, such as unix/@robot, not {text!r}"
+            )
+        return Place(kind, path, 0)
+    if kind not in {"udp", "tcp"}:
+        raise ValueError(
+            f"an IP address and a port, such as 10.0.0.9:7447, tcp/10.0.0.9:7447, or unix//run/robot.sock, not {text!r}"
+        )
+    return Place(kind, *address_of(rest, port_least))
+
+
+def _list(name: str, value: Any, most: int, example: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
-        raise TypeError(f"{name} is a list of addresses, such as ['10.0.0.9:7447'], not {value!r}")
-    if len(value) > 16:
-        raise ValueError(f"{name} has at most 16 addresses, not {len(value)}")
+        raise TypeError(f"{name} is a list of addresses, such as [{example!r}], not {value!r}")
+    if len(value) > most:
+        raise ValueError(f"{name} has at most {most} addresses, not {len(value)}")
     for one in value:
         if not isinstance(one, str):
-            raise TypeError(f"each of {name} is an address, such as '10.0.0.9:7447', not {one!r}")
+            raise TypeError(f"each of {name} is an address, such as {example!r}, not {one!r}")
+    return tuple(value)
+
+
+def _peers(name: str, _setting: Setting, value: Any) -> tuple[str, ...]:
+    found = _list(name, value, PEERS_MAX, "10.0.0.9:7447")
+    for one in found:
         try:
-            address_of(one)
+            place = place_of(one)
         except ValueError as error:
             raise ValueError(f"each of {name} is {error}") from None
-    return tuple(value)
+        if place.any:
+            raise ValueError(
+                f"each of {name} is the address of one machine, not {one!r}; to be found there, name it in listen"
+            )
+    return found
+
+
+def _places(name: str, _setting: Setting, value: Any) -> tuple[str, ...]:
+    found = _list(name, value, LISTEN_MAX, "tcp/0.0.0.0:7447")
+    udp = 0
+    for one in found:
+        try:
+            place = place_of(one, port_least=0)
+        except ValueError as error:
+            raise ValueError(f"each of {name} is {error}") from None
+        udp += place.kind == "udp"
+        if place.kind == "udp" and not place.any:
+            raise ValueError(
+                f"{name} has udp/0.0.0.0:{place.port or 7450} for our own UDP port, not {one!r}; choose the address by "
+                f"interface={one.removeprefix('udp/').rpartition(':')[0].strip('[]')!r}"
+            )
+        if udp > 1:
+            raise ValueError(f"{name} has one UDP address at most, as all is sent from it")
+    return found
 
 
 def _id(name: str, _setting: Setting, value: Any) -> bytes:
@@ -178,7 +263,8 @@ CHECKS = {
     "word": _word,
     "text": _text,
     "address": _address,
-    "addresses": _addresses,
+    "peers": _peers,
+    "places": _places,
     "id": _id,
     "words": _words,
 }

@@ -63,6 +63,9 @@ def reliability(reliable: object) -> int:
 class Declaring(Generic[P, S]):
     """What a session, or a node of a simulation, declares with. P are its publishers, S its subscribers."""
 
+    DEPTH = 1024
+    """How many samples may wait for a reader that does not say."""
+
     declared: dict[int, Declared]
     things: dict[tuple[str, int, int], Resource | Selection]
     rid_bits: int
@@ -131,6 +134,10 @@ class Declaring(Generic[P, S]):
         name, as in `plant/robot#{unreliable}`, or these keywords.
         """
         parsed = names.Name(name)
+        if parsed.predicate is not None:
+            raise ValueError(
+                f"{name!r} asks for samples, so it is for subscribers: leave out ?{{...}}"
+            )
         wanted = False if reliable is None and "unreliable" in parsed.tags else reliable
         tagged = [tag for tag in parsed.tags if tag in DURABILITIES]
         kept: str = durability or (tagged[0] if tagged else "volatile")
@@ -216,7 +223,7 @@ class Declaring(Generic[P, S]):
         self,
         resource: str | int,
         *,
-        depth: int = 1024,
+        depth: int | None = None,
         on_full: OnFull = "wait",
         mode: Mode = "push",
         where: str | None = None,
@@ -231,7 +238,7 @@ class Declaring(Generic[P, S]):
         Subscribe to a resource, or to all that a pattern covers.
 
         resource: its name, a pattern such as "plant/*/pose", or a number
-        depth: how many samples may wait for the reader
+        depth: how many samples may wait for the reader; None: 1024 (64 in a simulation)
         on_full: what happens to the next one then: "wait" (the publisher has to), "drop_oldest", "drop_newest"
         mode: "push": as they are published; "pull": when asked for with `pull()`; "periodic_push", "periodic_pull": for
             `duration` seconds of every `period`, counted from `origin`; "push_pull"
@@ -251,7 +258,7 @@ class Declaring(Generic[P, S]):
         options.reliability = reliability(reliable)
         options.mode = choose("mode", mode, MODES)
         options.on_full = choose("on_full", on_full, ON_FULL)
-        options.depth = whole("depth", depth, 1, 2**31)
+        options.depth = whole("depth", self.DEPTH if depth is None else depth, 1, 2**31)
         options.origin_ms = nanoseconds(origin, "origin") // MILLISECOND
         options.period_ms = nanoseconds(period, "period") // MILLISECOND
         options.duration_ms = nanoseconds(duration, "duration") // MILLISECOND
@@ -275,6 +282,10 @@ class Declaring(Generic[P, S]):
         if isinstance(resource, str):
             made = self.resource(resource, space=space)
             return made.number, (made,)
+        given: object = resource
+        if isinstance(given, bool) or not isinstance(given, int):
+            hint = "; decode() it first" if isinstance(given, bytes) else ""
+            raise TypeError(f"a resource is a name, or a whole number, not {given!r}{hint}")
         return self._number("a resource's number", resource), ()
 
     def _number(self, what: str, number: object) -> int:
@@ -293,6 +304,8 @@ class Declaring(Generic[P, S]):
             raise TypeError(
                 f"where= asks about a name or a pattern; give one instead of the number {resource}"
             )
+        if where is not None and not isinstance(where, str):
+            raise TypeError(f"where is a text, such as 'lum > 0 and $size < 100', not {where!r}")
         query = names.canonical(resource if where is None else f"{resource}?{{{where}}}")
         data = ffi.from_buffer(query.encode())
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")
@@ -352,6 +365,9 @@ class Declaring(Generic[P, S]):
             raise self.conflict(name, number, kind, space)
         if status == 0:
             raise ValueError(f"{what}: these options cannot be")
+        if kind == Selection.KIND and said == "invalid":
+            said += "; a predicate is such as lum > 0 and $size < 100"
+            raise DeclarationError(f"{what} cannot be: {said}", status="invalid")
         raise DeclarationError(f"{what} cannot be: {said}", status=said)
 
     def _table(self, kind: str, /) -> str:

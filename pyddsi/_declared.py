@@ -22,13 +22,16 @@ if TYPE_CHECKING:
         @property
         def title(self) -> str:
             """What it is called in messages."""
+            ...
 
         @property
         def running(self) -> bool:
             """Whether it can be asked for anything."""
+            ...
 
         def call(self, name: str, *arguments: Any) -> int:
             """Call the core for it. ClosedError if it is closed."""
+            ...
 
         def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
             """Let time pass until `ready` answers something true, which is the result, or the time is over."""
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
             itself: Declared | None = None,
         ) -> ConflictError:
             """The error for a declaration that contradicts another one."""
+            ...
 
 
 __all__ = ["PENDING", "TIMEOUT", "Declared", "Resource", "Selection"]

@@ -9,7 +9,7 @@ from pyddsi.errors import ClosedError
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
     from _thread import LockType
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
@@ -30,6 +30,11 @@ def _shown(name: Any) -> str:
     return bytes(name).decode("utf-8", "replace").removeprefix("/")
 
 
+def _asks(one: Declared | Known) -> bool:
+    """Whether its number is a selection's, and not its resource's."""
+    return "?{" in str(one.name)
+
+
 class Looking:
     """What a session can be asked."""
 
@@ -45,6 +50,8 @@ class Looking:
     _lock: LockType
     _names: dict[int, str]
     _wall_ns: int
+    _options: Any
+    paths: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -56,7 +63,7 @@ class Looking:
         """Whether it can be asked for nothing but its books."""
         raise NotImplementedError
 
-    def closed_error(self, what: str) -> ClosedError:
+    def closed_error(self, what: str = "") -> ClosedError:
         """The error for something that was asked for after the end."""
         raise NotImplementedError
 
@@ -76,6 +83,15 @@ class Looking:
         found = endpoint(self._local)
         assert found is not None  # noqa: S101 - every session has one
         return found
+
+    @property
+    def listening(self) -> list[Endpoint]:
+        """Where it accepts TCP and Unix connections; a port that was 0 in the settings is the one that is used."""
+        from pyddsi._looks import endpoint  # noqa: PLC0415 - most programs have none
+
+        options = self._options
+        found = (endpoint(options.listen[i], self.paths) for i in range(int(options.listen_count)))
+        return [one for one in found if one is not None]
 
     def pump(self) -> None:
         """Take events out of the core, so that none is lost there."""
@@ -103,8 +119,15 @@ class Looking:
         The next event, of one of these kinds if any are given; those before it are forgotten. TimeoutError if none comes
         within `timeout` seconds.
         """
+        from pyddsi._looks import EVENTS  # noqa: PLC0415 - most programs open without
+        from pyddsi._values import choose  # noqa: PLC0415
+
+        for kind in kinds:
+            choose("an event", kind, EVENTS)
 
         def next_one() -> Event | None:
+            if self.closed and not self._events:
+                raise self.closed_error()
             while (event := self._next_event()) is not None:
                 if not kinds or event.kind in kinds:
                     break
@@ -131,6 +154,7 @@ class Looking:
             of=self.declared.get(raw.handle),
             resource=self.name_of(raw.space, raw.resource),
             since_ns=self._wall_ns,
+            paths=self.paths,
         )
 
     def drops(self) -> list[Drop]:
@@ -151,7 +175,7 @@ class Looking:
 
         raw = ffi.new("pyddsi_stats *")
         if lib.pyddsi_session_stats(self.raw, raw) == lib.PYDDSI_CLOSED:
-            raise self.closed_error("stats")
+            raise self.closed_error()
         return copied(Stats, raw)
 
     def counts(self) -> dict[str, int]:
@@ -177,7 +201,7 @@ class Looking:
         while self.call("peer", index, raw) == lib.PYDDSI_OK:
             index += 1
             if raw.id_size:
-                found.append(peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex()))
+                found.append(peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex(), self.paths))
         return found
 
     def resources(self) -> list[Known]:
@@ -205,6 +229,54 @@ class Looking:
             )
             for one in raw[0 : count[0]]
         ]
+
+    def _numbers_of_names(self) -> Iterator[tuple[str, int]]:
+        """The paths of all resources that are declared, here or by a peer, with their numbers."""
+        from pyddsi.names import Name  # noqa: PLC0415 - only those who ask need it
+
+        there: list[Declared | Known] = [*self.declared.values(), *self.resources()]
+        for one in there:
+            if isinstance(one.name, str):
+                yield Name(one.name).path, one.number if one.space == 0 and not _asks(one) else 0
+
+    def ls(self, name: str = "") -> list[str]:
+        """
+        The names right below this one, in order: of resources that are declared, here or by a peer. What `name/$ls` asks
+        for; "" asks for the first parts of all names.
+        """
+        from pyddsi.names import Name  # noqa: PLC0415 - only those who ask need it
+
+        path = ""
+        if name.strip("/"):
+            asked = Name(name)
+            if asked.wild or asked.meta is not None:
+                raise ValueError(f"{name!r} is no single name: ls() lists what is below one")
+            path = asked.path
+        below = {
+            one[len(path) + 1 :].partition("/")[0]
+            for one, _ in self._numbers_of_names()
+            if one.startswith(path + "/")
+        }
+        return sorted(part for part in below if not {"*", "?", "$"} & set(part))
+
+    def get(self, name: str) -> list[str] | list[int]:
+        """
+        What a name asks about another: `house/$ls` the names below `house`, as ls(); `house/$id` the numbers by which
+        `house` is known on the wire, not doubled.
+        """
+        from pyddsi.names import Name  # noqa: PLC0415 - only those who ask need it
+
+        asked = Name(name)
+        path = asked.path.rpartition("/")[0]
+        if asked.meta == "ls":
+            return self.ls(path)
+        if asked.meta == "id":
+            return sorted(
+                {number for one, number in self._numbers_of_names() if one == path and number}
+            )
+        raise ValueError(
+            f"{name!r} asks for nothing: get() answers names that end in /$ls or /$id; a subscriber gets samples"
+        )
 
     def window(self, conduit: int = 0) -> Window | None:
         """A transmit window: 0 and above of a multicast conduit, -1 - i to peer i; None: there is none now."""
@@ -247,11 +319,19 @@ class Looking:
 
     def close_session(self, peer: Peer, *, reason: int = 0) -> None:
         """End the session with this peer; both find each other again."""
-        from pyddsi._looks import raw_endpoint  # noqa: PLC0415 - few programs use this
+        from pyddsi._looks import Peer  # noqa: PLC0415 - few programs use this
         from pyddsi._values import whole  # noqa: PLC0415
 
-        if peer.endpoint is None:
-            raise ValueError(f"{self.title}: the address of {peer.name} is not known")
-        raw = ffi.new("pyddsi_endpoint *", raw_endpoint("endpoint", peer.endpoint))
-        if self.call("close_session", raw, whole("reason", reason, 0, 255)) != lib.PYDDSI_OK:
-            raise ValueError(f"{self.title} has no session with {peer.name}")
+        if not isinstance(peer, Peer):
+            raise TypeError(f"close_session() takes one of peers(), not {peer!r}")
+        number, raw = whole("reason", reason, 0, 255), ffi.new("pyddsi_peer *")
+        index = 0
+        while self.call("peer", index, raw) == lib.PYDDSI_OK:
+            index += 1
+            if (
+                bytes(raw.id[0 : raw.id_size]) == peer.id
+                and self.call("close_session", ffi.addressof(raw, "endpoint"), number)
+                == lib.PYDDSI_OK
+            ):
+                return
+        raise ValueError(f"{self.title} has no session with {peer.name}")

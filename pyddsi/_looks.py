@@ -41,7 +41,8 @@ __all__ = [
     "status_name",
 ]
 
-ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local"}
+ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local", 1004: "link"}
+V6 = 6  # the last kind of endpoint that is a datagram's
 OPENING_LAST = 200
 ESTABLISHED = 254
 ESTABLISHED_NAME = "established"
@@ -55,7 +56,8 @@ Look = TypeVar("Look")
 def _values(table: str, row: str, field: str) -> dict[int, str]:
     """The names of a field's values in the protocol's table."""
     found = next(one for one in spec(table).values() if one.name == row)
-    return next(one.values for one in found.fields if one.name == field)
+    values = next(one.values for one in found.fields if one.name == field)
+    return {number: name.replace("-", "_") for number, name in values.items()}
 
 
 @cache
@@ -96,6 +98,7 @@ FEATURES = {
 MODES = {
     bit: name.removesuffix("_mode") for name, bit in enumeration("pyddsi_mode", "PYDDSI_").items()
 }
+EVENTS = enumeration("pyddsi_event_kind", "PYDDSI_")
 KINDS = {
     int(lib.PYDDSI_RESOURCE): "resource",
     int(lib.PYDDSI_SELECTION): "selection",
@@ -106,14 +109,21 @@ KINDS = {
 # ---- addresses ----
 
 
-def endpoint(raw: Any) -> Endpoint | None:
-    """An address of the core as the captures write it."""
+def endpoint(raw: Any, paths: tuple[str, ...] = ()) -> Endpoint | None:
+    """An address of the core as the captures write it; paths: the session's Unix sockets."""
     from pyddsi.capture import Endpoint  # noqa: PLC0415 - a session opens without it
 
     if raw.kind == 0:
         return None
-    packed = bytes(raw.ip[0 : 4 if raw.kind == 4 else 16])
-    return Endpoint(str(ip_address(packed)), raw.port)
+    kind = Endpoint
+    if raw.kind > V6:
+        from pyddsi import _endpoints  # noqa: PLC0415 - most sessions have no connections
+
+        if raw.kind == _endpoints.UNIX:
+            return _endpoints.unix_endpoint(bytes(raw.ip), raw.port, paths)
+        kind = _endpoints.TcpEndpoint
+    packed = bytes(raw.ip[0 : 4 if raw.kind in {4, 14} else 16])
+    return kind(str(ip_address(packed)), raw.port)
 
 
 def raw_endpoint(what: str, address: tuple[str, int]) -> dict[str, Any]:
@@ -155,6 +165,7 @@ class Event:
     status: declared: what became of it, such as "settled" or "conflict"
     reason: disconnected: why, such as "lease" or "ordinary"
     resource: its name, or its number where it has none
+    space: the resource space that it is in
     conduit, first, last: gap: which samples will not come
     incarnation, endpoint: of the peer
     """
@@ -166,6 +177,7 @@ class Event:
     status: str = "settled"
     reason: str | None = None
     resource: str | int | None = None
+    space: int = 0
     conduit: int = 0
     first: int = 0
     last: int = 0
@@ -176,6 +188,7 @@ class Event:
         words = [f"{self.time_ns / 1e9:.6f}", self.kind]
         words += [self.peer] if self.peer else []
         words += [str(self.of)] if self.of is not None else []
+        words += [f"in space {self.space}"] if self.space else []
         words += [self.status] if self.kind == "declared" else []
         words += [self.reason] if self.reason else []
         words += [f"{self.first}..{self.last}"] if self.kind == "gap" else []
@@ -189,6 +202,7 @@ def event_of(
     of: Declared | None,
     resource: str | int | None,
     since_ns: int = 0,
+    paths: tuple[str, ...] = (),
 ) -> Event:
     """An event of the core; the times of its clock are counted from `since_ns`."""
     kind = text(lib.pyddsi_event_name(raw.kind))
@@ -200,11 +214,12 @@ def event_of(
         status=status_name(raw.status),
         reason=reason_name(raw.reason) if kind == "disconnected" else None,
         resource=resource,
+        space=raw.space,
         conduit=raw.conduit,
         first=raw.first,
         last=raw.last,
         incarnation=raw.incarnation,
-        endpoint=endpoint(raw.endpoint),
+        endpoint=endpoint(raw.endpoint, paths),
     )
 
 
@@ -324,7 +339,7 @@ class Peer:
     unacknowledged: int
 
 
-def peer_of(raw: Any, name: str) -> Peer:
+def peer_of(raw: Any, name: str, paths: tuple[str, ...] = ()) -> Peer:
     """A peer of the core."""
     return copied(
         Peer,
@@ -332,7 +347,7 @@ def peer_of(raw: Any, name: str) -> Peer:
         name=name,
         id=bytes(raw.id[0 : raw.id_size]),
         state=state_name(raw.state),
-        endpoint=endpoint(raw.endpoint),
+        endpoint=endpoint(raw.endpoint, paths),
         features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
         lease=raw.lease_ms / 1000,
         rtt=raw.rtt_ns / SECOND,

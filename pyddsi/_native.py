@@ -7,7 +7,18 @@ session does not need the table, and so does not wait for it to be loaded: it li
 
 from __future__ import annotations
 
-from pyddsi._core import Keeper, Loan, Reader, Sample, Writer, columns, ffi, lib
+try:
+    from pyddsi._core import Keeper, Loan, Reader, Sample, Writer, columns, ffi, lib
+except ModuleNotFoundError as error:
+    import sysconfig
+
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise ImportError(
+            "pyddsi does not run on a free-threaded Python such as 3.13t: take the usual one, such as python3.13"
+        ) from error
+    raise ImportError(
+        "the compiled half of pyddsi is not there: `pip install .` in its tree builds it, or `pip install pyddsi`"
+    ) from error
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:

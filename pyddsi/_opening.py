@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyddsi._checks import GROUP, address_of
+from pyddsi._checks import GROUP, address_of, place_of
 from pyddsi._looking import EVENTS_KEPT
 from pyddsi._native import lib
 from pyddsi.errors import OpenError
@@ -36,17 +36,54 @@ def _raw_address(target: Any, address: str) -> None:
     target.port, target.kind = port, 4 if len(packed) == 4 else 6
 
 
-def fill(options: Any, config: Config) -> None:
-    """The core's options for these settings."""
+KINDS = {("udp", 4): 4, ("udp", 16): 6, ("tcp", 4): 14, ("tcp", 16): 16}
+UNIX = 20
+
+
+class Places:
+    """Writes where peers are, and where we are, as the core has it; a path is a number there."""
+
+    def __init__(self, options: Any) -> None:
+        self._options = options
+        self.paths: list[bytes] = []
+
+    def write(self, target: Any, text: str) -> None:
+        """Into an endpoint."""
+        place = place_of(text, port_least=0)
+        if place.kind != "unix":
+            target.ip = place.packed.ljust(16, b"\0")
+            target.port, target.kind = place.port, KINDS[place.kind, len(place.packed)]
+            return
+        if place.packed not in self.paths:
+            self._options.paths[len(self.paths)] = place.packed
+            self.paths.append(place.packed)
+        target.port, target.kind = self.paths.index(place.packed), UNIX
+
+
+def _fill_places(options: Any, config: Config) -> tuple[str, ...]:
+    places = Places(options)
+    options.peer_count = len(config.peers)
+    for i, peer in enumerate(config.peers):
+        places.write(options.peers[i], peer)
+    options.listen_count = 0
+    for text in config.listen:
+        place = place_of(text, port_least=0)
+        if place.kind == "udp":
+            options.port = place.port
+            continue
+        places.write(options.listen[options.listen_count], text)
+        options.listen_count += 1
+    return tuple(path.decode() for path in places.paths)
+
+
+def fill(options: Any, config: Config) -> tuple[str, ...]:
+    """The core's options for these settings; the answer is the paths of Unix sockets, as they are numbered there."""
     lib.pyddsi_session_options_init(options)
     node = options.node
     if config.group != GROUP:
         _raw_address(options.group, config.group)
-    options.peer_count = len(config.peers)
-    for i, peer in enumerate(config.peers):
-        _raw_address(options.peers[i], peer)
-    options.interface = config.interface.encode()
-    options.port, options.ttl = config.port, config.ttl
+    paths = _fill_places(options, config)
+    options.interface, options.ttl = config.interface.encode(), config.ttl
     options.loopback, options.shared = config.loopback, config.shared_memory
     options.lane_bytes, options.lane_samples = config.shared_bytes, config.shared_samples
     options.receive_bytes, options.send_bytes = config.receive_buffer, config.send_buffer
@@ -75,3 +112,4 @@ def fill(options: Any, config: Config) -> None:
     node.remotes_peer_max = node.remotes_max // 2
     node.ring_samples = max(node.ring_samples, RING_SAMPLES)
     node.events_max = EVENTS_KEPT
+    return paths

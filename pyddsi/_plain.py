@@ -37,7 +37,9 @@ class _Fields:
         return found
 
 
-def _init(self: Any, **values: Any) -> None:
+def _init(self: Any, *wrong: object, **values: Any) -> None:
+    if wrong:
+        raise TypeError(f"{type(self).__name__} takes keywords alone, not {wrong[0]!r}")
     for name in type(self).__annotations__:
         object.__setattr__(self, name, values.pop(name, getattr(type(self), name)))
     if values:

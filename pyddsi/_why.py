@@ -10,16 +10,26 @@ from pyddsi._looks import ESTABLISHED_NAME
 from pyddsi.errors import InvalidNameError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sized
 
     from pyddsi._looking import Looking
     from pyddsi._looks import Known, Peer
 
 __all__ = ["why_full", "why_not"]
 
+HARMLESS = {"not_synched", "expired_peer", "repeat"}
+"""Packets from before both knew each other, or that came twice: nobody misses a sample for them."""
+
+
+def many(things: Sized, word: str) -> str:
+    """How many there are, and of what."""
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+
 
 def why_not(session: Looking, name: str | int) -> str:
     """The sentences, the weightiest first."""
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise TypeError(f"a resource is a name, or a whole number, not {name!r}")
     if session.closed:
         return f"{session.title} is closed."
     path = names.Name(name).path if isinstance(name, str) else None
@@ -38,8 +48,8 @@ def why_not(session: Looking, name: str | int) -> str:
         said += _subscribing(subscribers, settled, known)
     said += _dropped(session, name)
     return " ".join(said) or (
-        f"Nothing is wrong that could be seen from here: {len(settled)} peers, "
-        f"{len(publishers)} publishers and {len(subscribers)} subscribers of {name!r}."
+        f"Nothing is wrong that could be seen from here: {many(settled, 'peer')}, "
+        f"{many(publishers, 'publisher')} and {many(subscribers, 'subscriber')} of {name!r}."
     )
 
 
@@ -126,7 +136,7 @@ def _publishing(
                 if isinstance(one.name, int)
                 else "a subscriber must name the same resource, or a pattern that covers it"
             )
-            yield f"None of {len(settled)} peers subscribes to {one.name!r}: {what}."
+            yield f"None of {many(settled, 'peer')} subscribes to {one.name!r}: {what}."
             near = _near(one.name, (str(k.name) for k in known if k.kind == "subscription"))
             if near:
                 yield near
@@ -141,7 +151,7 @@ def _subscribing(
     for one in subscribers:
         theirs = {k.name for k in known if k.kind == "resource" and isinstance(k.name, str)}
         if isinstance(one.name, str) and settled and not any(_meets(one.name, k) for k in theirs):
-            yield f"None of {len(settled)} peers has declared a resource that {one.name!r} covers."
+            yield f"None of {many(settled, 'peer')} has declared a resource that {one.name!r} covers."
             near = _near(one.name, theirs)
             if near:
                 yield near
@@ -152,6 +162,8 @@ def _subscribing(
 def _dropped(session: Looking, name: str | int) -> Iterator[str]:
     for drop in session.drops():
         about = drop.resource
+        if about is None and drop.reason in HARMLESS:
+            continue
         if about is None or about == name or str(about).strip("/") == str(name).strip("/"):
             yield f"Dropped: {drop}."
 
@@ -167,5 +179,7 @@ def why_full(session: Looking, handle: int | None) -> str:
         (peer for peer in concerned if peer.unacknowledged), key=lambda peer: -peer.unacknowledged
     )
     slow = behind or concerned
+    if handle is not None and session.call("own", handle) and not behind:
+        return "a subscriber of this session does not read; who reads and puts in one thread must read first"
     who = ", ".join(f"{peer.name} at {peer.endpoint}" for peer in slow[:4]) or "its peers"
     return f"not all of {who} acknowledge, or their subscribers do not read"

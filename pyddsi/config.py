@@ -8,7 +8,7 @@ What stands further to the right wins. `pyddsi.open(config)` takes the config as
     [pyddsi]                        # a TOML file; the heading may be left out
     group = "239.255.0.7:7447"
     interface = "eth0"
-    peers = ["10.0.0.9:7447"]
+    peers = ["10.0.0.9:7447", "tcp/10.0.0.8:7447"]
 
 SETTINGS says of each setting its unit, its limits and what it is; docs/reference/config.md is made from it.
 """
@@ -41,11 +41,18 @@ SETTINGS: dict[str, Setting] = {
     "group": Setting(
         "address", "the multicast group in which peers find each other; empty: no multicast"
     ),
-    "peers": Setting("addresses", "who is asked directly, besides the group; 16 at most"),
+    "peers": Setting(
+        "peers",
+        "who is asked directly, besides the group; 16 at most: 10.0.0.9:7447 for UDP, tcp/10.0.0.9:7447, unix//run/x.sock",
+    ),
+    "listen": Setting(
+        "places",
+        "where we can be reached, besides the group; 8 at most: udp/0.0.0.0:7450 is our own port (else any that is free), "
+        "tcp/0.0.0.0:7447, unix//run/x.sock",
+    ),
     "interface": Setting(
         "text", "by which the group is reached: a name (eth0) or an address of it; empty: any"
     ),
-    "port": Setting("whole", "of our own address; 0: any that is free", "", 0, 65535),
     "ttl": Setting("whole", "how many networks a packet to the group may cross", "", 0, 255),
     "loopback": Setting("yes", "whether sessions on this machine hear each other by the group"),
     "shared_memory": Setting("yes", "whether samples for peers on this machine go through memory"),
@@ -107,15 +114,15 @@ class Config:
 
     group: str = GROUP
     peers: tuple[str, ...] = ()
+    listen: tuple[str, ...] = ()
     interface: str = ""
-    port: int = 0
     ttl: int = 1
     loopback: bool = True
     shared_memory: bool = True
     role: Role = "peer"
     id: bytes = b""
     features: frozenset[str] = frozenset(FEATURE_WORDS)
-    lease: float = 5.0
+    lease: float = 10.0
     scout: float = 3.0
     latency: float = 0.0005
     slow: float = 1.0
@@ -208,7 +215,7 @@ def _parsed(name: str, value: str) -> Any:
     kind = SETTINGS[name].kind
     if kind == "yes":
         return (YES | NO).get(value.strip().lower(), value)
-    if kind in {"addresses", "words"}:
+    if kind in {"peers", "places", "words"}:
         return tuple(part for part in value.replace(",", " ").split() if part)
     try:
         if kind == "whole":

@@ -60,6 +60,7 @@ class Dispatcher:
 
     def __init__(self, session: Session) -> None:
         self._raw = session.raw
+        self._keeper = session._keeper  # noqa: SLF001 - the session's memory outlives its thread
         self._lines: dict[Subscriber, _Line] = {}
         self._lock = threading.Lock()
         self._thread = threading.Thread(

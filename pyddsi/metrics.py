@@ -12,7 +12,47 @@ if TYPE_CHECKING:
 
 __all__ = ["Metric", "Metrics"]
 
-GAUGES = {"allocated_slots", "rings_used", "lanes", "lane_readers", "views", "view_bytes"}
+GAUGES = {
+    "allocated_slots", "rings_used", "lanes", "lane_readers", "links", "views", "view_bytes",
+}  # fmt: skip
+
+# What the names alone do not say.
+TEXTS = {
+    "accepted": "samples that were put",
+    "unmatched": "of these: nobody wanted them",
+    "filtered": "of these: no subscriber's where= held",
+    "sent_best": "best effort messages handed to the network",
+    "owed": "reliable messages times the peers that are to have them",
+    "acknowledged": "of these: the peer has them",
+    "forgiven": "of these: dropped, with a line in the ledger",
+    "resent": "reliable messages that were sent again",
+    "delivered": "samples handed to the rings of subscribers",
+    "taken": "samples that the program took from them",
+    "rings_used": "samples that wait there now",
+    "allocated_slots": "received packets that are held now",
+    "put_waits": "puts that found no room and waited",
+    "events_lost": "events for which there was no room",
+    "wakeups_receive": "times that the receive thread woke",
+    "wakeups_housekeeping": "times that the housekeeping thread woke",
+    "send_full": "packets for which the system had no room",
+    "send_failed": "packets that the system refused",
+    "bells": "times that sleepers were woken",
+    "lanes": "shared windows that are written now",
+    "lane_readers": "subscribers on this machine that read them now",
+    "lane_put": "samples put into shared windows",
+    "lane_taken": "samples taken from them",
+    "lane_copied": "of these: as copies, as too many were looked at",
+    "lane_refused": "peers on this machine whose memory could not be used",
+    "links": "TCP and Unix connections now",
+    "views": "samples whose memory the program looks at now",
+    "view_bytes": "bytes of the larger ones of them",
+    "views_copied": "samples that were copied as there were too many views",
+    "loans_copied": "loans that were copied as they were looked at for too long, or were too large",
+    "dropped": "lines of the ledger: what was dropped, where and why",
+    "peer_established": "1: there is a session with this peer",
+    "peer_rtt_seconds": "its round trip",
+    "peer_unacknowledged": "messages to it alone that it has not acknowledged",
+}
 
 
 class Metric(NamedTuple):
@@ -69,11 +109,11 @@ class Metrics(list[Metric]):
         if name in GAUGES:
             self._add_gauge(name, value, labels)
         else:
-            text = name.replace("_", " ")
+            text = TEXTS.get(name, name.replace("_", " "))
             self.append(Metric(f"pyddsi_{name}_total", "counter", text, value, labels))
 
     def _add_gauge(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        text = name.replace("_", " ")
+        text = TEXTS.get(name, name.replace("_", " "))
         self.append(Metric(f"pyddsi_{name}", "gauge", text, float(value), labels))
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyddsi._declared import TIMEOUT, Declared
 from pyddsi._native import Writer, lib
+from pyddsi._values import whole
 from pyddsi.errors import ClosedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
@@ -54,14 +55,18 @@ class Publisher(Declared, Writer):
 
     @property
     def matched(self) -> list[str]:
-        """The names of the peers that have a subscriber for it."""
+        """The names of the sessions that have a subscriber for it: peers, and perhaps its own."""
         self._enter()
         self._owner.pump()
-        return sorted(self._owner.matches.get(self._handle, ()))
+        found = set(self._owner.matches.get(self._handle, ()))
+        if self._owner.call("own", self._handle):
+            found.add(self._owner.name)
+        return sorted(found)
 
     def wait_matched(self, count: int = 1, *, timeout: float = TIMEOUT) -> None:
         """Wait until so many peers subscribe. TimeoutError if they do not within `timeout` seconds."""
-        if not self._owner.wait(timeout, lambda: len(self.matched) >= count):
+        wanted = whole("count", count, 0, 2**31)
+        if not self._owner.wait(timeout, lambda: len(self.matched) >= wanted):
             raise self._lonely(count, timeout)
 
     async def wait_matched_async(
@@ -80,7 +85,7 @@ class Publisher(Declared, Writer):
 
     def _lonely(self, count: int, timeout: float | None) -> TimeoutError:
         return TimeoutError(
-            f"{self}: after {timeout} s {len(self.matched)} peers subscribe, not {count}. "
+            f"{self}: {len(self.matched)} of {count} peers subscribe after {timeout} s. "
             + self._owner.why_not(self.name)
         )
 
@@ -131,7 +136,8 @@ class Publisher(Declared, Writer):
     def conduit(self) -> int | None:
         """Which way samples go now: 0 and above multicast, -1 - i to peer i alone; None: nowhere."""
         self._enter()
-        number = self._owner.call("conduit", self._handle)
+        # not by call(): to peer 3 it is the number that says "closed" elsewhere
+        number = int(lib.pyddsi_session_conduit(self._owner.raw, self._handle))
         return None if number == NO_CONDUIT else number
 
     @property

@@ -31,7 +31,7 @@ TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, NoReturn, Self
 
     from pyddsi._declared import Owner
     from pyddsi._native import Sample
@@ -85,7 +85,7 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         self._closed = True  # until it is open
         self._pid = os.getpid()
         options = ffi.new("pyddsi_session_options *")
-        fill(options, config)
+        self.paths = fill(options, config)
         made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
         status = lib.pyddsi_session_open(made, options, why)
         if status != lib.PYDDSI_OK:
@@ -104,6 +104,7 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         local = ffi.new("pyddsi_endpoint *")
         lib.pyddsi_session_look(self.raw, options, local)
         self._local = local
+        self._options = options
         self.id = bytes(node.id[0 : node.id_size])
         self.name = self.id.hex()
         self.rid_bits = int(node.rid_bits)
@@ -125,6 +126,8 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
     # ---- life ----
 
     def __enter__(self) -> Self:
+        if self.closed:
+            raise self.closed_error()
         return self
 
     def __exit__(
@@ -136,7 +139,7 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self,
@@ -166,6 +169,9 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
             self._dispatcher.join()
         if self.waker is not None:
             self.waker.close()
+        # They know their session. Without this circle it, and with it sockets and memory, goes with its last user.
+        self.declared.clear()
+        self.things.clear()
 
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._pid != os.getpid():
@@ -187,13 +193,19 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         """Whether it was closed, or belongs to the process that forked this one."""
         return self._closed or self._pid != os.getpid()
 
-    def closed_error(self, what: str) -> ClosedError:
+    def closed_error(self, what: str = "") -> ClosedError:
         """The error for something that was asked for after the end."""
+        who = f"{what}: {self.title}" if what else self.title
         if self._pid != os.getpid():
             return ClosedError(
-                f"{what}: {self.title} belongs to process {self._pid}, which forked this one; open another session here"
+                f"{who} belongs to process {self._pid}, which forked this one; open another session here"
             )
-        return ClosedError(f"{what}: {self.title} is closed; open another one")
+        return ClosedError(f"{who} is closed; open another one")
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise TypeError(
+            f"{self.title} cannot be copied or pickled; open another one where it is needed"
+        )
 
     def __repr__(self) -> str:
         return f"<Session {self.name}, {'closed' if self.closed else 'open'}>"
@@ -218,7 +230,7 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         """Call the core for this session. ClosedError if it is closed."""
         status = int(getattr(lib, f"pyddsi_session_{name}")(self.raw, *arguments))
         if status == lib.PYDDSI_CLOSED:
-            raise self.closed_error(name)
+            raise self.closed_error()
         return status
 
     def wait(self, timeout: float | None, ready: Callable[[], Any]) -> Any:
@@ -296,8 +308,8 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
     ) -> Subscriber:
         return Subscriber(self, self._keeper, name, number, handle, options=options, **rest)
 
-    def _table(self, _kind: str, /) -> str:
-        return "resources_max"
+    def _table(self, kind: str, /) -> str:
+        return "resources_max" + (", or a smaller depth," if kind == "subscriber" else "")
 
     def put(
         self,

@@ -1,12 +1,13 @@
 """
-Writes what is made from the core's tables: the Python classes of the protocol's messages, its reference page, and the
-page of the drop ledger.
+Writes what is made from tables and from the source: the Python classes of the protocol's messages, and the reference pages of
+the wire, the drop ledger, the settings and the Python API.
 
     python tools/generate.py            write the files
     python tools/generate.py --check    say which of them are not what the tables say, and exit 1
 
-The tables are csrc/wire/table.c and the words of csrc/flow/ledger.c; both are read through the compiled core. The files
-are in the tree so that people and type checkers can read them, and a test runs --check so that they cannot drift.
+The tables are csrc/wire/table.c and the words of csrc/flow/ledger.c, both read through the compiled core, and that of
+pyddsi/config.py; the API's page is made of signatures and docstrings. The files are in the tree so that people and type
+checkers can read them, and a test runs --check so that they cannot drift.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import api_page
+import config_page
 import ledger_page
 
 from pyddsi._native import DECLARATIONS, ITEMS, MESSAGES, Field, Spec, spec
@@ -22,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CLASSES = ROOT / "pyddsi" / "wire" / "messages.py"
 PAGE = ROOT / "docs" / "reference" / "wire.md"
 LEDGER = ROOT / "docs" / "reference" / "ledger.md"
+CONFIG = ROOT / "docs" / "reference" / "config.md"
+API = ROOT / "docs" / "reference" / "api.md"
 
 # Names that are not their capitalised words.
 CLASS_NAMES = {
@@ -289,6 +294,8 @@ def main(arguments: list[str]) -> int:
         CLASSES: formatted(render_classes()),
         PAGE: render_page(),
         LEDGER: ledger_page.render(),
+        CONFIG: config_page.render(),
+        API: api_page.render(),
     }
     stale = [
         path
@@ -297,7 +304,9 @@ def main(arguments: list[str]) -> int:
     ]
     for path in stale:
         if "--check" in arguments:
-            print(f"{path.relative_to(ROOT)} is not what the core's tables say")
+            print(
+                f"{path.relative_to(ROOT)} is not what the tables and the source say; run python tools/generate.py"
+            )
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path], encoding="utf-8")

@@ -31,7 +31,7 @@ ROOMS = {
     "feed": {"base", "wire", "flow", "store", "sched"},
     "route": {"base", "wire", "flow"},
     "node": {*PURE, "env.h"},
-    "host": {"base", "env.h"},
+    "host": {"base", "wire", "env.h"},
     "sim": {"base", "env.h", "node"},
     # the front door: it opens onto the pure rooms as well, for those who only want to read bytes or captures
     "api": {"base", "wire", "flow", "capture", "proto", "node", "host", "sim", "env.h"},

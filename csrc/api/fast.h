@@ -54,6 +54,7 @@ struct pdi_named {
 struct pdi_keeper {
     PyObject_HEAD pyddsi_session *session;
     uint64_t wall_ns;      /* what 0 of the session's clock is in time since 1970 */
+    PyObject *own;         /* what the session itself is called */
     PyObject *names;       /* space << 56 | id on the wire -> what this program calls it */
     Py_ssize_t views;      /* samples that keep memory of the session, */
     Py_ssize_t views_max;  /* and how many may; further ones are copied */

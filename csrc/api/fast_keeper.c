@@ -109,11 +109,30 @@ PyObject *pdi_failed(PyObject *self, int status, size_t size, uint64_t timeout_n
     return NULL;
 }
 
+/* Whether items of this size are pointers to Python objects: others could do nothing with them but harm. */
+static int are_objects(PyObject *data)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(data, &view, PyBUF_FULL_RO) < 0) {
+        PyErr_Clear(); /* numpy has no format for some of its types, such as times */
+        return 0;
+    }
+    int found = view.format != NULL && strchr(view.format, 'O') != NULL;
+    PyBuffer_Release(&view);
+    return found;
+}
+
 int pdi_payload(PyObject *data, Py_buffer *view, PyObject **copy)
 {
     *copy = NULL;
-    if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) == 0)
-        return 0;
+    if (PyObject_GetBuffer(data, view, PyBUF_SIMPLE) == 0) {
+        if (view->itemsize < (Py_ssize_t)sizeof(PyObject *) || !are_objects(data))
+            return 0;
+        PyBuffer_Release(view);
+        PyErr_SetString(PyExc_TypeError,
+                        "a sample is bytes, or another buffer, not an array of Python objects");
+        return -1;
+    }
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         PyObject *kind = PyObject_GetAttrString((PyObject *)Py_TYPE(data), "__name__");
@@ -173,6 +192,8 @@ PyObject *pdi_keeper_source(struct pdi_keeper *keeper, uint32_t peer)
 {
     struct pdi_source *known = &keeper->source[peer % PDI_SOURCES];
     pyddsi_peer look;
+    if (peer == PYDDSI_OWN)
+        return Py_NewRef(keeper->own);
     if (pyddsi_session_peer(keeper->session, peer, &look) != PYDDSI_OK || look.id_size == 0)
         return Py_NewRef(known->name != NULL && known->peer == peer ? known->name : Py_None);
     if (known->name != NULL && known->peer == peer && known->id_size == look.id_size &&
@@ -261,6 +282,14 @@ static PyObject *keeper_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     memcpy((void *)&keeper->session, &place, sizeof(place));
     keeper->wall_ns = pyddsi_session_wall(keeper->session);
     keeper->names = Py_NewRef(names);
+    pyddsi_session_options options;
+    pyddsi_endpoint local;
+    pyddsi_session_look(keeper->session, &options, &local);
+    keeper->own = name_of(options.node.id, options.node.id_size);
+    if (keeper->own == NULL) {
+        Py_DECREF((PyObject *)keeper);
+        return NULL;
+    }
     keeper->views_max = views;
     keeper->view_bytes_max = bytes;
     keeper->view_size = size;
@@ -276,6 +305,7 @@ static void keeper_dealloc(PyObject *self)
         pyddsi_session_free(session);
         Py_END_ALLOW_THREADS
     }
+    Py_XDECREF(keeper->own);
     Py_XDECREF(keeper->names);
     for (size_t i = 0; i < PDI_SOURCES; i++)
         Py_XDECREF(keeper->source[i].name);

@@ -52,10 +52,8 @@ PyObject *pdi_loan_new(struct pdi_keeper *keeper, PyObject *writer, uint32_t pub
 static int own(struct loan *loan)
 {
     loan->owned = loan->data = PyMem_Malloc(loan->size);
-    if (loan->data == NULL) {
-        PyErr_NoMemory();
-        return PDI_RAISED;
-    }
+    if (loan->data == NULL) /* the writer says how large a sample can be */
+        return PYDDSI_BAD_ARGUMENT;
     loan->keeper->loans_copied++;
     return PYDDSI_OK;
 }

@@ -7,9 +7,10 @@
  * makes few packets of many samples, and a group has room on the stack.
  *
  * What finds no room sleeps for it (pdi_sleep); what is larger than the windows leaves in pieces, by a call that cannot be
- * taken up again and so is made once. The file is long, as all three calls do both in the same way.
+ * taken up again and so is made once, and that lets Python look at its signals meanwhile. The file is long, as all three calls do both in the same way.
  */
 #include "api/fast.h"
+#include "api/session.h"
 
 #include <string.h>
 
@@ -80,14 +81,25 @@ static int put_patiently(struct pdi_keeper *keeper, uint32_t handle, const void 
     }
 }
 
+/* Python looks at its signals, and its other threads have not waited for this one. False: one has raised an exception. */
+static bool without_signals(void *context)
+{
+    PyThreadState **state = (PyThreadState **)context;
+    PyEval_RestoreThread(*state);
+    bool none = PyErr_CheckSignals() == 0;
+    *state = PyEval_SaveThread();
+    return none;
+}
+
 /* Larger than the windows: it leaves in pieces, as room for them comes; once begun, it is ended or given up. */
 static int put_large(struct pdi_keeper *keeper, uint32_t handle, const void *data, size_t size,
                      uint64_t timeout_ns)
 {
-    int status;
-    Py_BEGIN_ALLOW_THREADS status =
-        pyddsi_session_put_large(keeper->session, handle, data, size, timeout_ns);
-    Py_END_ALLOW_THREADS return PyErr_CheckSignals() < 0 ? PDI_RAISED : status;
+    PyThreadState *state = PyEval_SaveThread();
+    int status = pdi_session_put_large(keeper->session, handle, data, size, timeout_ns,
+                                       without_signals, (void *)&state);
+    PyEval_RestoreThread(state);
+    return status == PYDDSI_END || PyErr_CheckSignals() < 0 ? PDI_RAISED : status;
 }
 
 static int put_aside(struct writer *writer, int status, const void *data, size_t size,
@@ -303,6 +315,13 @@ static PyObject *writer_put_array(PyObject *self, PyObject *const *args, Py_ssiz
     if (one_argument("put_array", count) < 0 ||
         patience_set(&patience, "put_array", args + 1, names) < 0)
         return NULL;
+    if (!PyObject_CheckBuffer(args[0])) {
+        PyErr_Format(PyExc_TypeError,
+                     "put_array() takes an array, whose rows are samples, not %R; put_many() takes "
+                     "a list of samples",
+                     Py_TYPE(args[0]));
+        return NULL;
+    }
     if (PyObject_GetBuffer(args[0], &view, PyBUF_FULL_RO) < 0)
         return NULL;
     if (view.ndim < 1 || view.shape == NULL) {

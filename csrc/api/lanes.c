@@ -93,12 +93,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
 
 void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node)
 {
-    struct pdi_env env = {.context = lanes,
-                          .hold = pdi_lanes_hold,
-                          .release = pdi_lanes_release,
-                          .overtaken = pdi_lanes_overtaken};
     lanes->node = node;
-    pdi_node_env(node, &env);
 }
 
 void pdi_lanes_fini(struct pdi_lanes *lanes)

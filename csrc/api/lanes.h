@@ -122,7 +122,8 @@ struct pdi_lane_out {
     uint32_t publisher; /* handle; PDI_LANE_NOBODY: it was forgotten, and the lane empties */
     uint8_t used;
     uint8_t on;      /* somebody has joined: puts go here, */
-    uint8_t others;  /* and by the sockets too */
+    uint8_t others;  /* and by the sockets too, */
+    uint8_t here;    /* and to subscribers of our own (echo.h) */
     uint8_t waits;   /* puts wait: for what went by the sockets, or for the lane to be empty */
     uint8_t closing; /* it leads back to the sockets; nobody joins any more */
     uint8_t space, reliable;
@@ -289,7 +290,7 @@ void pdi_lanes_tell(struct pdi_lanes *lanes);
 /* Whether a sample lies in a lane. */
 static inline bool pdi_lanes_have(uint32_t held)
 {
-    return held >> 30 == PDI_ENV_HELD >> 30;
+    return held >> 29 == PDI_ENV_HELD >> 29;
 }
 
 /* The application has taken a sample, and has released one. */

@@ -312,6 +312,7 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
         uint64_t again[BITS_MAX];
         (void)pdi_node_audience(lanes->node, lane->publisher, again, &aside, now);
         lane->others = aside.others;
+        lane->here = pdi_node_wants(lanes->node, lane->space, lane->resource) != 0;
     }
     return lane->writer.readers != readers || lane->waits != waited || lane->used != was_used;
 }

@@ -1,4 +1,5 @@
-/* session.c - how a session begins and ends. */
+/* session.c - how a session begins and ends. It is long because the end takes back, step by step, what the beginning has
+ * made, and both are read together. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "api/session.h"
 
@@ -11,6 +12,10 @@
 #include <unistd.h>
 
 #define WORD_PAGE 4096U
+#define DOUBT     (2 * PDI_TIME_MS)
+#define ORDER_MAX (1U << 14) /* the most that a node can keep of one conduit */
+/* Larger packets are received where they will be read: copying them costs more than system calls. */
+#define MANY_BELOW 8192U
 
 static const pyddsi_endpoint usual_group = {.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4};
 
@@ -27,9 +32,21 @@ void pyddsi_session_options_init(pyddsi_session_options *options)
         .send_bytes = 1 << 20,
     };
     pyddsi_config_init(&options->node);
+    options->node.lease_ms = 10000; /* so an idle session wakes up less than once a second */
 }
 
 /* ---- beginning ---- */
+
+/* What a peer with windows like ours may have sent behind one that was lost, or that its reader has no room for, is kept;
+ * it would have to be sent again otherwise, all of it. */
+static void keep_enough(pyddsi_config *node)
+{
+    uint32_t most = node->unicast_samples;
+    for (uint32_t i = 0; i < node->multicasts && i < PYDDSI_MULTICASTS_MAX; i++)
+        most = node->multicast_samples[i] > most ? node->multicast_samples[i] : most;
+    while (node->order_max != 0 && node->order_max < most && node->order_max < ORDER_MAX)
+        node->order_max *= 2;
+}
 
 /* What the application left open. */
 static uint64_t fill_in(pyddsi_session *session)
@@ -51,29 +68,35 @@ static uint64_t fill_in(pyddsi_session *session)
     }
     if (session->options.group.kind == 0)
         node->multicasts = 0; /* without a group everybody gets a copy */
+    keep_enough(node);
     return random[2];
 }
 
 static int open_port(pyddsi_session *session, char *text)
 {
     const pyddsi_session_options *options = &session->options;
+    struct pdi_streams_options streams;
+    int status = pdi_session_plan_links(session, &streams, text);
+    if (status < 0)
+        return status;
     struct pdi_port_options port = {
         .interface = options->interface,
-        .family = options->group.kind != 0   ? options->group.kind
-                  : options->peer_count != 0 ? options->peers[0].kind
-                                             : 4,
+        .family = pdi_session_family(options),
+        .streams = status == PYDDSI_OK ? &streams : NULL,
         .ttl = options->ttl,
         .loopback = options->loopback,
         .port = options->port,
         .receive_bytes = options->receive_bytes,
         .send_bytes = options->send_bytes,
         .own_filter = 1, /* what we sent to the group ourselves need not wake us */
+        .many = options->node.packet_max <= MANY_BELOW,
     };
     if (options->node.scout_to.kind != 0)
         port.group[port.groups++] = options->node.scout_to;
     for (uint32_t i = 0; i < options->node.multicasts; i++)
         port.group[port.groups++] = options->node.multicast_to[i];
-    return pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
+    status = pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
+    return status < 0 ? PYDDSI_SYSTEM : PYDDSI_OK; /* an errno may look like another answer */
 }
 
 static int make_node(pyddsi_session *session, char *text)
@@ -101,7 +124,12 @@ static int make_node(pyddsi_session *session, char *text)
 static int make_word(pyddsi_session *session, char *text)
 {
     void *page = mmap(NULL, WORD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || madvise(page, WORD_PAGE, MADV_WIPEONFORK) != 0) {
+    if (page == MAP_FAILED) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "no memory is left for this process (ulimit -v)");
+        return PYDDSI_NO_SPACE;
+    }
+    if (madvise(page, WORD_PAGE, MADV_WIPEONFORK) != 0) {
+        (void)munmap(page, WORD_PAGE);
         (void)snprintf(
             text, PYDDSI_TEXT_MAX,
             "the system gives no memory that a fork wipes; Linux 4.14 or later is needed");
@@ -145,7 +173,9 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
         return status;
     if (session->lanes != NULL)
         pdi_lanes_begin(session->lanes, session->node);
-    session->planned = PDI_TIME_NEVER;
+    pdi_session_env(session);
+    session->echo.bytes_max = session->options.node.sample_max;
+    session->planned = session->later = PDI_TIME_NEVER;
     status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep,
                               session, text, PYDDSI_TEXT_MAX);
     if (status == PYDDSI_OK)
@@ -173,6 +203,7 @@ static void destroy(pyddsi_session *session)
     if (session->lanes != NULL)
         pdi_lanes_fini(session->lanes);
     free(session->lanes);
+    pdi_echo_fini(&session->echo);
     if (session->memory != NULL)
         (void)munmap(session->memory, session->memory_size);
     if (session->here != NULL)
@@ -202,8 +233,9 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
     pdi_bell_init(session->bell);
     pdi_bell_init(session->chores);
     pdi_atomic32_store_relaxed(&session->holders, 1);
-    if (session->options.peer_count > PYDDSI_SESSION_PEERS_MAX) {
-        (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers can be named");
+    if (session->options.peer_count > PYDDSI_SESSION_PEERS_MAX ||
+        session->options.listen_count > PYDDSI_LISTEN_MAX) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers and 8 listeners can be named");
         destroy(session);
         return PYDDSI_BAD_ARGUMENT;
     }
@@ -220,7 +252,8 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
 
 /* ---- end ---- */
 
-/* Lets what was accepted be acknowledged, for so long at most. */
+/* Lets what was accepted be acknowledged, for so long at most, and us acknowledge what has come: that is not possible while
+ * a peer is in doubt whether it is still the same session, which takes a round trip and rings no bell. */
 static void drain(pyddsi_session *session, pdi_time until)
 {
     pyddsi_stats stats;
@@ -236,13 +269,14 @@ static void drain(pyddsi_session *session, pdi_time until)
         if (session->lanes != NULL) {
             pdi_lanes_stats(session->lanes, &stats);
         }
+        bool doubt = pdi_node_doubts(session->node) != 0;
         pdi_session_leave(session);
         pdi_time left = pdi_time_until(pdi_session_now(session), until);
-        if (stats.owed == stats.acknowledged + stats.forgiven || left == 0) {
+        if ((stats.owed == stats.acknowledged + stats.forgiven && !doubt) || left == 0) {
             pdi_bell_unlisten(session->bell);
             return;
         }
-        (void)pdi_bell_wait(session->bell, heard, left);
+        (void)pdi_bell_wait(session->bell, heard, doubt && left > DOUBT ? DOUBT : left);
     }
 }
 
@@ -259,11 +293,18 @@ static void end(pyddsi_session *session)
     if (session->lanes != NULL) {
         pdi_lanes_close(session->lanes, now);
     }
-    pdi_node_close(session->node, now);
     session->closed = 1;
-    pdi_session_send(session, PDI_APPLICATION);
+    pdi_node_acknowledge(session->node);
+    pdi_session_send_last(session);
+    pdi_node_close(session->node, now);
+    pdi_session_send_last(session);
     pdi_lock_give(&session->lock);
     stop(session);
+    pdi_lock_take(&session->wire); /* an application's thread may still be sending */
+    struct pdi_port *port = session->port;
+    session->port = NULL; /* its address is free for another, whoever still looks at the books */
+    pdi_lock_give(&session->wire);
+    pdi_port_close(port);
 }
 
 void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns)
@@ -299,6 +340,7 @@ void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samp
             }
             pdi_node_release(session->node, &samples[i]);
         }
+        pdi_session_made_room(session);
         if (session->closed) {
             pdi_lock_give(&session->lock);
         } else {
@@ -332,7 +374,11 @@ void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts
     if (session->lanes != NULL && pdi_session_enter(session)) {
         pdi_lanes_count(session->lanes, counts);
         pdi_session_leave(session);
+    } else if (session->lanes == NULL && session->options.shared &&
+               session->options.node.features != 0) {
+        counts->lane_refused = 1; /* we have no memory to share: that holds for all peers */
     }
+    pdi_session_count_links(session, counts);
 }
 
 uint64_t pyddsi_session_now(const pyddsi_session *session)

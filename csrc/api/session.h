@@ -6,9 +6,28 @@
  *                                         ▲
  *     housekeeping ── when it is due ─────┘
  *
- * One lock guards the node. It is held for one packet, or one call, and never across a system call: a thread takes a
- * packet out of the node into a buffer of its own, gives the lock back, and then sends. So nobody waits for the network
+ * One lock guards the node. It is held for some packets, or one call, and never across a system call: a thread takes
+ * packets out of the node into a parcel of its own, gives the lock back, and then sends. So nobody waits for the network
  * with it in hand, and acknowledgements from the receive thread do not mix with what others pack.
+ *
+ * Order. What was taken out must leave before what is taken out later, or a receiver sees gaps that are none, and asks
+ * for all of it again; and the fragments of a large sample would have another's small one in their midst. So only one
+ * thread at a time takes out new messages and sends them: the one that has `wire`.
+ *
+ *     who wants to send       wire is free        another has it
+ *     application             sends it all        goes on: the other looks again, with the lock, before it gives wire back.
+ *                                                 Only if best effort is full, which waits for no window, it waits here
+ *     housekeeping            likewise            likewise
+ *     receive: answers        without it          without it: they need no order
+ *     receive: the rest       one parcel          goes on
+ *
+ * So acknowledgements, PONGs and repetitions never wait for a publisher's parcel, but for the time that it takes to fill
+ * one with the lock in hand. They may overtake new messages, and nothing is wrong with that: an acknowledgement is of
+ * another direction, and a repetition is of older ones. (A SYNCH is not among them: it says how far the sender is.) Nobody
+ * is kept sending for others for ever: after some parcels the rest is left to housekeeping (`later`).
+ *
+ * Why not tickets, drawn with the lock and sent in turn: then each thread would wait for all before it, and a publisher
+ * with a small sample for the system calls of one with large ones. Here it leaves its sample and goes on.
  *
  * Why a lock, when the window's word was made to do without: two threads meet in far more than the window (plans, rings,
  * the books), and an uncontended lock costs less than the atomic operations that all of these would need. What must be fast
@@ -35,24 +54,31 @@
 #ifndef PDI_API_SESSION_H
 #define PDI_API_SESSION_H
 
+#include "api/echo.h"
 #include "api/lanes.h"
 #include "host/bell.h"
 #include "host/clock.h"
 #include "host/lock.h"
-#include "host/port.h"
+#include "host/port_many.h"
 #include "host/thread.h"
 #include "node/node.h"
 #include "pyddsi.h"
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): grouped by who may touch it. */
 struct pyddsi_session {
     /* guarded by the lock */
     struct pdi_lock lock;
     struct pdi_node *node;
-    pdi_time planned; /* when housekeeping will look by itself */
+    pdi_time planned; /* when housekeeping will look by itself, */
+    pdi_time later;   /* and when it has to, for what others have left to be sent */
     pdi_time flushed; /* when an application last sent what it put at once */
     uint64_t news;    /* pdi_node_news when the bell was last rung */
     uint8_t moved;    /* it is to be rung in any case */
+    struct pdi_echo echo;
     uint8_t closed;
+    /* held by the one thread that takes new messages out and sends them; may be held when `lock` is
+     * taken, and must not be waited for with that in hand */
+    struct pdi_lock wire;
 
     /* rung from anywhere */
     struct pdi_bell *bell;    /* news */
@@ -105,8 +131,13 @@ static inline struct pdi_lane_out *pdi_session_lane(const struct pyddsi_session 
 bool pdi_session_enter(pyddsi_session *session);
 /* Gives it back, and wakes those whom the call concerns. */
 void pdi_session_leave(pyddsi_session *session);
-/* Sends all that the node wants to send now; called and left with the lock in hand. */
+/* Sends all that the node wants to send now, or leaves it to the thread that is doing so. Called and left with the lock in
+ * hand, which is given back meanwhile: the session may be closed after it. */
 void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread);
+/* The same; but if somebody else is sending it waits for its turn, so that what is there has left when it answers. */
+void pdi_session_send_last(pyddsi_session *session);
+/* Housekeeping will, if nobody has by the time that a sample may wait for others. */
+void pdi_session_send_later(pyddsi_session *session, pdi_time now);
 
 /* One sample, by whatever ways there are; with the lock. */
 struct pdi_put {
@@ -116,6 +147,16 @@ struct pdi_put {
 };
 int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now);
 
+/* Room for what waits for readers of our own: whoever put it is to look again. */
+static inline void pdi_session_made_room(pyddsi_session *session)
+{
+    session->moved |= session->echo.waits;
+    session->echo.waits = 0;
+}
+
+/* What the node asks of us: env.h. */
+void pdi_session_env(pyddsi_session *session);
+
 /* After something was written: sends it, if it is not to wait for company. */
 void pdi_session_push(pyddsi_session *session, pdi_time now);
 
@@ -124,6 +165,21 @@ void pdi_session_push(pyddsi_session *session, pdi_time now);
 typedef int pdi_session_attempt(pyddsi_session *session, void *context, pdi_time now);
 int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void *context,
                     uint64_t timeout_ns);
+
+/* Connections (session_links.c). What they need, and who is asked one by one: OK; AGAIN: there are none to be; negative, and
+ * a text. */
+int pdi_session_plan_links(pyddsi_session *session, struct pdi_streams_options *streams,
+                           char *text);
+/* Of its datagrams: 4 or 6. */
+uint8_t pdi_session_family(const pyddsi_session_options *options);
+void pdi_session_count_links(pyddsi_session *session, pyddsi_session_counts *counts);
+
+/* pyddsi_session_put_large, which asks every tenth of a second whether to go on, without any lock. False: it gives the
+ * sample up, and answers END. */
+typedef bool pdi_session_go_on(void *context);
+int pdi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data,
+                          size_t size, uint64_t timeout_ns, pdi_session_go_on *go_on,
+                          void *context);
 
 /* The threads. */
 void pdi_session_receive(void *context);

@@ -57,6 +57,7 @@ int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_o
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
     int status = pdi_node_subscriber(session->node, options, subscriber, answer);
+    session->moved = 1; /* a publisher of ours may have waited for it */
     pdi_session_send(session, PDI_APPLICATION);
     pdi_session_leave(session);
     return status;

@@ -2,23 +2,54 @@
  *
  * When what was put leaves:
  *
- *     a full packet                at once, by the thread that filled it
  *     nothing left for FLUSH_US    at once: somebody waits for this one, and there is no crowd to share a packet with
- *     otherwise                    with the next that fills the packet, or when its latency is over (housekeeping)
+ *     32 KiB of full packets       at once, with one call of the system, by the thread that filled the last
+ *     otherwise                    with one of those, or when its latency is over (housekeeping)
  *
  * So a single sample is never delayed, and a stream of them shares packets as if it were batched.
  */
 #include "api/session.h"
 
-#define FLUSH_US  UINT64_C(20)
-#define PUMP_MAX  256U
-#define BATCH_MAX 64U
+#define FLUSH_US UINT64_C(20)
+#define PUMP_MAX 256U
+/* What is put together before it is sent. */
+#define BATCH_BYTES 32768U
+#define SAMPLE_HEAD 3U  /* bytes that a sample needs beside its own, */
+#define PACKET_HEAD 64U /* and a packet */
+#define BATCH_MAX   512U
+
+/* Whether somebody here wants this publisher's samples. */
+static bool echoes(pyddsi_session *session, uint32_t publisher)
+{
+    struct pdi_brought sample = {.own = 1};
+    return pdi_node_about(session->node, publisher, &sample) == PYDDSI_OK &&
+           pdi_node_ready(session->node, &sample) != PYDDSI_END;
+}
+
+int pyddsi_session_own(pyddsi_session *session, uint32_t publisher)
+{
+    if (!pdi_session_enter(session)) {
+        return PYDDSI_CLOSED;
+    }
+    int own = echoes(session, publisher);
+    pdi_session_leave(session);
+    return own;
+}
 
 void pdi_session_push(pyddsi_session *session, pdi_time now)
 {
     if (now - session->flushed >= FLUSH_US * PDI_TIME_US) {
         session->flushed = now;
         pdi_node_flush(session->node, now);
+    } else {
+        enum pdi_urge urge = pdi_node_urge(session->node);
+        if (urge == PDI_URGE_NONE) {
+            return;
+        }
+        if (urge == PDI_URGE_SMALL && session->options.node.latency_us != 0) {
+            pdi_session_send_later(session, now);
+            return;
+        }
     }
     pdi_session_send(session, PDI_APPLICATION);
 }
@@ -29,6 +60,9 @@ static int try_once(pyddsi_session *session, pdi_session_attempt *attempt, void 
         return PYDDSI_CLOSED;
     }
     pdi_time now = pdi_session_now(session);
+    if (pdi_node_urge(session->node) == PDI_URGE_BRIM) {
+        pdi_session_send(session, PDI_APPLICATION); /* or best effort would push it out */
+    }
     int status = attempt(session, context, now);
     pdi_session_push(session, now);
     pdi_session_leave(session);
@@ -68,7 +102,7 @@ static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_
     int status = PYDDSI_END;
     size_t i = 0;
     pdi_lock_take(&lane->lock);
-    if (lane->publisher == publisher && lane->on && !lane->others && !lane->waits) {
+    if (lane->publisher == publisher && lane->on && !lane->others && !lane->here && !lane->waits) {
         status = PYDDSI_OK;
         while (i < count && status == PYDDSI_OK) {
             status = samples[i].size <= PDI_LANE_BYTES_MAX
@@ -126,7 +160,8 @@ static int put_both(pyddsi_session *session, struct pdi_lane_out *lane, const st
     return status;
 }
 
-int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now)
+/* To the peers, by whatever ways there are. */
+static int put_away(pyddsi_session *session, const struct pdi_put *put, pdi_time now)
 {
     struct pdi_lane_out *lane = pdi_session_lane(session, put->publisher);
     if (lane == NULL) {
@@ -139,6 +174,16 @@ int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time
     int status = put_both(session, lane, put, now);
     pdi_lock_give(&lane->lock);
     return status;
+}
+
+int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now)
+{
+    struct pdi_echoed own;
+    int status = pdi_echo_ask(&session->echo, session->node, put->publisher, put->size, &own, now);
+    if (status == PYDDSI_OK) {
+        status = put_away(session, put, now);
+    }
+    return pdi_echo_end(&session->echo, session->node, &own, put->data, put->size, status, now);
 }
 
 static int put_one(pyddsi_session *session, void *context, pdi_time now)
@@ -166,11 +211,29 @@ struct put_many {
     size_t count, taken;
 };
 
+/* How many of the samples make a batch: few enough for all to be sent at once; of best effort, for one packet. */
+static size_t share(const pyddsi_bytes *samples, size_t left, size_t most, size_t bytes)
+{
+    size_t count = 0;
+    while (count < left && count < most) {
+        size_t size = samples[count].size + SAMPLE_HEAD;
+        if (size > bytes) {
+            break;
+        }
+        bytes -= size;
+        count++;
+    }
+    return count != 0 ? count : 1;
+}
+
 /* As many as there is room for: by the lane, or in whole batches, and where those do not fit, one by one. */
 static int put_some(pyddsi_session *session, void *context, pdi_time now)
 {
     struct put_many *put = context;
     size_t batch = BATCH_MAX;
+    size_t bytes = pdi_node_reliable(session->node, put->publisher)
+                       ? BATCH_BYTES
+                       : session->options.node.packet_max - PACKET_HEAD;
     while (put->taken < put->count) { /* each round takes some, or halves the batch */
         struct pdi_lane_out *lane = pdi_session_lane(session, put->publisher);
         const pyddsi_bytes *samples = &put->samples[put->taken];
@@ -181,13 +244,18 @@ static int put_some(pyddsi_session *session, void *context, pdi_time now)
         }
         samples = &put->samples[put->taken];
         left = put->count - put->taken;
-        size_t count = lane != NULL ? 1 : left < batch ? left : batch;
+        bool single = lane != NULL || echoes(session, put->publisher);
+        size_t count = single ? 1 : share(samples, left, batch, bytes);
         struct pdi_put one = {put->publisher, samples->data, samples->size};
         int status = count > 1
                          ? pdi_node_put_many(session->node, put->publisher, samples, count, now)
                          : pdi_session_put(session, &one, now);
         if (status == PYDDSI_OK) {
             put->taken += count;
+            pdi_session_send(session, PDI_APPLICATION);
+            if (session->closed) {
+                return PYDDSI_CLOSED;
+            }
         } else if (count == 1) {
             return status;
         } else {
@@ -217,7 +285,14 @@ struct put_name {
 static int put_to_name(pyddsi_session *session, void *context, pdi_time now)
 {
     const struct put_name *put = context;
-    return pdi_node_put_name(session->node, put->name, put->reliable, put->data, put->size, now);
+    struct pdi_echoed own;
+    int status = pdi_echo_ask_name(&session->echo, session->node, put->name, put->reliable,
+                                   put->size, &own, now);
+    if (status == PYDDSI_OK) {
+        status =
+            pdi_node_put_name(session->node, put->name, put->reliable, put->data, put->size, now);
+    }
+    return pdi_echo_end(&session->echo, session->node, &own, put->data, put->size, status, now);
 }
 
 int pyddsi_session_put_name(pyddsi_session *session, pyddsi_bytes name, int reliable,
@@ -257,6 +332,7 @@ int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_rec
         (*count)++;
     }
     (void)pdi_atomic32_add(&session->holders, (uint32_t)*count);
+    pdi_session_made_room(session);
     pdi_session_leave(session);
     return *count != 0 ? PYDDSI_OK : status;
 }

@@ -6,12 +6,16 @@
 #include "api/session.h"
 
 #define FLUSH_BYTES ((size_t)256 * 1024) /* what is offered at once */
+#define SLICE_NS    (100 * PDI_TIME_MS)  /* how long nobody is asked whether to go on */
 
 struct large {
     uint32_t publisher;
     const uint8_t *data;
     size_t size, done;
+    struct pdi_echoed own;
     bool begun;
+    bool paused;    /* there may be room for more, but it is time to ask */
+    pdi_time slice; /* when it is */
 };
 
 /* Whether the sockets have this publisher's readers for themselves; if not, its lane is asked to empty and close. */
@@ -40,7 +44,10 @@ static int put_pieces(pyddsi_session *session, struct large *large)
     if (!large->begun && !leaves_lane(session, large->publisher))
         return PYDDSI_AGAIN;
     if (!large->begun) {
-        status = pdi_node_begin(session->node, large->publisher, large->size, now);
+        status = pdi_echo_ask(&session->echo, session->node, large->publisher, large->size,
+                              &large->own, now);
+        if (status == PYDDSI_OK)
+            status = pdi_node_begin(session->node, large->publisher, large->size, now);
         large->begun = status == PYDDSI_OK;
     }
     while (status == PYDDSI_OK &&
@@ -52,24 +59,54 @@ static int put_pieces(pyddsi_session *session, struct large *large)
         large->done += taken;
         status = status == PYDDSI_OK && taken == 0 ? PYDDSI_AGAIN : status;
         pdi_session_send(session, PDI_APPLICATION);
+        if (session->closed)
+            return PYDDSI_CLOSED;
+        if (status == PYDDSI_OK && large->done < large->size &&
+            pdi_session_now(session) >= large->slice) {
+            large->paused = true;
+            return PYDDSI_AGAIN;
+        }
     }
     return status;
+}
+
+/* After a slice: whether to go on. Without any lock. */
+static bool goes_on(pyddsi_session *session, struct large *large, pdi_session_go_on *go_on,
+                    void *context)
+{
+    pdi_time now = pdi_session_now(session);
+    if (now < large->slice)
+        return true;
+    large->slice = now + SLICE_NS;
+    return go_on == NULL || go_on(context);
 }
 
 int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data,
                              size_t size, uint64_t timeout_ns)
 {
+    return pdi_session_put_large(session, publisher, data, size, timeout_ns, NULL, NULL);
+}
+
+int pdi_session_put_large(pyddsi_session *session, uint32_t publisher, const void *data,
+                          size_t size, uint64_t timeout_ns, pdi_session_go_on *go_on, void *context)
+{
     struct large large = {.publisher = publisher, .data = data, .size = size};
     pdi_time until = pdi_time_add(pdi_session_now(session), timeout_ns);
+    bool wanted = true;
+    large.slice = pdi_session_now(session) + SLICE_NS;
     for (;;) { /* ends with the time, or the sample */
         uint32_t heard = pdi_bell_listen(session->bell);
         if (!pdi_session_enter(session)) {
             pdi_bell_unlisten(session->bell);
             return PYDDSI_CLOSED;
         }
-        int status = put_pieces(session, &large);
+        large.paused = false;
+        int status = wanted ? put_pieces(session, &large) : PYDDSI_END;
         pdi_time left = pdi_time_until(pdi_session_now(session), until);
         bool over = status != PYDDSI_AGAIN || left == 0;
+        if (over || !large.begun)
+            (void)pdi_echo_end(&session->echo, session->node, &large.own, data, size, status,
+                               pdi_session_now(session));
         if (over && status != PYDDSI_OK && large.begun)
             (void)pdi_node_end(session->node, publisher, 1, pdi_session_now(session));
         pdi_node_flush(session->node, pdi_session_now(session));
@@ -79,7 +116,11 @@ int pyddsi_session_put_large(pyddsi_session *session, uint32_t publisher, const 
             pdi_bell_unlisten(session->bell);
             return status;
         }
-        if (pyddsi_session_wait(session, heard, left) == PYDDSI_CLOSED)
+        if (large.paused)
+            pdi_bell_unlisten(session->bell);
+        else if (pyddsi_session_wait(session, heard, left < SLICE_NS ? left : SLICE_NS) ==
+                 PYDDSI_CLOSED)
             return PYDDSI_CLOSED;
+        wanted = goes_on(session, &large, go_on, context);
     }
 }

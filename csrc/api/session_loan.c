@@ -106,9 +106,12 @@ static int commit_aside(pyddsi_session *session, struct pdi_lane_out *lane,
     if (lane->waits && lane->publisher != PDI_LANE_NOBODY) {
         return PYDDSI_AGAIN; /* the ways are changing */
     }
-    if ((!lane->on || lane->others) && lane->publisher != PDI_LANE_NOBODY) {
+    struct pdi_echoed own;
+    status = pdi_echo_ask(&session->echo, session->node, lane->publisher, used, &own, now);
+    if (status == PYDDSI_OK && (!lane->on || lane->others) && lane->publisher != PDI_LANE_NOBODY) {
         status = pdi_node_put(session->node, lane->publisher, open->loan.data, used, now);
     }
+    status = pdi_echo_end(&session->echo, session->node, &own, open->loan.data, used, status, now);
     if (status != PYDDSI_OK) {
         return status;
     }
@@ -138,8 +141,16 @@ static int commit_node(pyddsi_session *session, uint32_t loan, size_t used, pdi_
         aside = lane->publisher == put.publisher && lane->used && (lane->on || lane->waits);
         pdi_lock_give(&lane->lock);
     }
-    if (!aside || used > size) {
+    if (status != PYDDSI_OK || used > size) {
         return pdi_node_commit(session->node, loan, used, now);
+    }
+    if (!aside) {
+        struct pdi_echoed own;
+        status = pdi_echo_ask(&session->echo, session->node, put.publisher, used, &own, now);
+        if (status == PYDDSI_OK) {
+            status = pdi_node_commit(session->node, loan, used, now);
+        }
+        return pdi_echo_end(&session->echo, session->node, &own, data, used, status, now);
     }
     put.data = data;
     put.size = used;

@@ -12,15 +12,16 @@ int pyddsi_session_name(pyddsi_session *session, uint8_t space, uint64_t id, uin
                         size_t room, size_t *size)
 {
     int status = PYDDSI_END;
-    if (!pdi_session_enter(session))
+    if (!pdi_session_here(session))
         return PYDDSI_CLOSED;
+    pdi_lock_take(&session->lock); /* also after the end: samples may be read then */
     pyddsi_bytes found = pdi_node_name(session->node, space, id);
     if (found.size != 0) {
         status = found.size <= room ? PYDDSI_OK : PYDDSI_NO_SPACE;
         memcpy(name, found.data, status == PYDDSI_OK ? found.size : 0);
         *size = found.size;
     }
-    pdi_session_leave(session);
+    pdi_lock_give(&session->lock);
     return status;
 }
 

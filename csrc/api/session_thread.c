@@ -3,8 +3,12 @@
 
 #include "api/session.h"
 
-#define BURST_MAX 32U /* packets that come in before answers go out */
-#define PUMP_MAX  1024U
+#define BURST_MAX    64U /* packets that come in before answers go out, */
+#define GRIP_MAX     8U  /* and of these, before others get the lock */
+#define PUMP_MAX     1024U
+#define PARCEL_BYTES 65536U
+#define ROUNDS_MAX   16U /* parcels that one thread sends before it goes on with its own work */
+#define PATIENCE_MS  20U /* how long a thread waits for room in the system's buffer */
 
 bool pdi_session_enter(pyddsi_session *session)
 {
@@ -47,7 +51,8 @@ static bool look_at_lanes(pyddsi_session *session)
 void pdi_session_leave(pyddsi_session *session)
 {
     bool early = session->lanes != NULL && look_at_lanes(session);
-    early = early || pdi_node_due(session->node) < session->planned;
+    early = early || session->later < session->planned ||
+            pdi_node_due(session->node) < session->planned;
     uint64_t news = pdi_node_news(session->node);
     bool moved = session->moved || news != session->news;
     session->moved = 0;
@@ -64,23 +69,125 @@ void pdi_session_leave(pyddsi_session *session)
     }
 }
 
+/* ---- sending ---- */
+
+/* Packets that one thread takes out at once and sends with one call. */
+struct parcel {
+    struct pdi_port_packet packets[PDI_PORT_MANY_MAX];
+    uint32_t count;
+    uint32_t used;
+    uint8_t bytes[PARCEL_BYTES];
+};
+
+typedef int output_function(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
+                            pyddsi_endpoint *to, pdi_time now);
+
+/* With the lock: takes out what there is, one packet behind the other, as far as there is room. */
+static bool fill(pyddsi_session *session, struct parcel *parcel, output_function *output)
+{
+    size_t most = session->options.node.packet_max;
+    pdi_time now = pdi_session_now(session);
+    parcel->count = parcel->used = 0;
+    while (parcel->count < PDI_PORT_MANY_MAX && PARCEL_BYTES - parcel->used >= most) {
+        struct pdi_port_packet *packet = &parcel->packets[parcel->count];
+        uint8_t *at = parcel->bytes + parcel->used;
+        if (output(session->node, at, most, &packet->size, &packet->to, now) != PYDDSI_OK) {
+            break;
+        }
+        packet->data = at;
+        parcel->used += (uint32_t)packet->size;
+        parcel->count++;
+    }
+    return parcel->count != 0;
+}
+
+/* Without the lock in hand, which is taken back. */
+static void carry(pyddsi_session *session, struct parcel *parcel, enum pdi_session_thread thread)
+{
+    pdi_lock_give(&session->lock);
+    struct pdi_port_result result =
+        pdi_port_send_many(session->port, parcel->packets, parcel->count,
+                           thread == PDI_RECEIVE ? 0 : PATIENCE_MS * PDI_TIME_MS);
+    (void)pdi_atomic64_add(&session->sent[thread], parcel->count);
+    if (result.full != 0 || result.failed != 0) {
+        (void)pdi_atomic64_add(&session->send_full, result.full);
+        (void)pdi_atomic64_add(&session->send_failed, result.failed);
+    }
+    pdi_lock_take(&session->lock);
+}
+
+/* With both locks. True: there may be more. (Its frame is large, so it is entered only if there is something.) */
+__attribute__((noinline)) static bool send_some(pyddsi_session *session,
+                                                enum pdi_session_thread thread, unsigned rounds)
+{
+    struct parcel parcel;
+    for (unsigned i = 0; i < rounds && session->port != NULL; i++) { /* null: closed meanwhile */
+        if (!fill(session, &parcel, pdi_node_output)) {
+            return false;
+        }
+        carry(session, &parcel, thread);
+    }
+    return true;
+}
+
+void pdi_session_send_later(pyddsi_session *session, pdi_time now)
+{
+    pdi_time latest = now + session->options.node.latency_us * PDI_TIME_US;
+    session->later = latest < session->later ? latest : session->later;
+}
+
 void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
 {
-    uint8_t packet[PYDDSI_PACKET_MAX];
-    pyddsi_endpoint to;
-    size_t size;
-    while (pdi_node_output(session->node, packet, sizeof packet, &size, &to,
-                           pdi_session_now(session)) ==
-           PYDDSI_OK) { /* ends with what the windows hold */
-        pdi_lock_give(&session->lock);
-        int status = pdi_port_send(session->port, &to, packet, size);
-        (void)pdi_atomic64_add(&session->sent[thread], 1);
-        if (status != PYDDSI_OK) {
-            (void)pdi_atomic64_add(
-                status == PYDDSI_AGAIN ? &session->send_full : &session->send_failed, 1);
+    enum pdi_urge urge = pdi_node_urge(session->node);
+    if (urge == PDI_URGE_NONE) {
+        return;
+    }
+    if (!pdi_lock_try(&session->wire)) {
+        if (urge != PDI_URGE_BRIM) {
+            pdi_session_send_later(session, pdi_session_now(session));
+            return; /* who has it looks once more, with the session's lock, before he gives it back */
         }
+        pdi_lock_give(&session->lock);
+        pdi_lock_take(&session->wire);
         pdi_lock_take(&session->lock);
     }
+    session->later = send_some(session, thread, ROUNDS_MAX) ? 0 : PDI_TIME_NEVER;
+    pdi_lock_give(&session->wire);
+}
+
+void pdi_session_send_last(pyddsi_session *session)
+{
+    if (!pdi_lock_try(&session->wire)) {
+        pdi_lock_give(&session->lock);
+        pdi_lock_take(&session->wire);
+        pdi_lock_take(&session->lock);
+    }
+    (void)send_some(session, PDI_APPLICATION, ROUNDS_MAX);
+    pdi_lock_give(&session->wire);
+}
+
+__attribute__((noinline)) static void send_urgent(pyddsi_session *session)
+{
+    struct parcel parcel;
+    while (fill(session, &parcel, pdi_node_output_urgent)) { /* ends with what is wanted */
+        carry(session, &parcel, PDI_RECEIVE);
+    }
+}
+
+/* What the receive thread has to say goes at once, whoever else is sending. New messages it sends if nobody else does.
+ * True: there may be more of them. */
+static bool answer(pyddsi_session *session)
+{
+    bool more = false;
+    if (pdi_node_urge(session->node) <= PDI_URGE_SMALL) {
+        return false;
+    }
+    send_urgent(session);
+    if (pdi_node_urge(session->node) > PDI_URGE_SMALL && pdi_lock_try(&session->wire)) {
+        more = send_some(session, PDI_RECEIVE, 1);
+        pdi_lock_give(&session->wire);
+    }
+    return more;
 }
 
 /* ---- receive ---- */
@@ -89,38 +196,45 @@ void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
 static unsigned take_in(pyddsi_session *session)
 {
     unsigned count = 0;
-    while (count < BURST_MAX) {
+    bool there; /* a packet lies in the slot, which is ours until input: nobody else asks for one */
+    do {
         size_t room;
         size_t size;
         pyddsi_endpoint from;
         pdi_lock_take(&session->lock);
         uint8_t *slot = pdi_node_slot(session->node, &room);
         pdi_lock_give(&session->lock);
-        /* The slot is ours alone until input: only this thread asks for one. */
-        if (pdi_port_receive(session->port, slot, room, &size, &from) != PYDDSI_OK) {
+        there = pdi_port_receive(session->port, slot, room, &size, &from) == PYDDSI_OK;
+        if (!there) {
             break;
         }
         pdi_lock_take(&session->lock);
-        if (!session->closed) {
-            pdi_node_input(session->node, &from, size, pdi_session_now(session));
+        pdi_time now = pdi_session_now(session);
+        for (unsigned grip = 0; there && grip < GRIP_MAX; grip++) {
+            if (!session->closed) {
+                pdi_node_input(session->node, &from, size, now);
+            }
+            count++;
+            slot = pdi_node_slot(session->node, &room);
+            there = grip + 1 < GRIP_MAX && pdi_port_unpack(session->port, slot, room, &size, &from);
         }
         pdi_session_leave(session);
-        count++;
-    }
+    } while (count < BURST_MAX);
     return count;
 }
 
 void pdi_session_receive(void *context)
 {
     pyddsi_session *session = context;
+    bool more = false;
     while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
-        if (take_in(session) == 0) {
+        if (take_in(session) == 0 && !more) {
             (void)pdi_port_wait(session->port, PDI_TIME_NEVER);
             (void)pdi_atomic64_add(&session->wakeups[PDI_RECEIVE], 1);
             continue;
         }
         pdi_lock_take(&session->lock);
-        pdi_session_send(session, PDI_RECEIVE);
+        more = answer(session);
         pdi_session_leave(session);
     }
 }
@@ -156,6 +270,7 @@ static pdi_time work(pyddsi_session *session)
         attend(session, now); /* it may have waited for what has just been sent */
     }
     pdi_time due = pdi_node_due(session->node);
+    due = session->later < due ? session->later : due;
     return session->lanes != NULL && session->lanes->due < due ? session->lanes->due : due;
 }
 

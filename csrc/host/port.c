@@ -1,6 +1,6 @@
 /* port.c - waiting, receiving, sending. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
-#include "host/port_state.h"
+#include "host/port_inbox.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -83,7 +83,14 @@ static bool note(struct pdi_port *port, const struct epoll_event *events, int co
 int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
 {
     struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
-    port->ready = 0; /* whatever is still there is told again */
+    if (port->inbox != NULL && port->inbox->at < port->inbox->count) {
+        return PYDDSI_OK;
+    }
+    port->ready = 0; /* whatever is still there is told again, */
+    if (port->streams != NULL && pdi_streams_waiting(port->streams)) { /* but for this */
+        port->ready = UINT32_C(1) << PDI_PORT_STREAMS;
+        timeout_ns = 0;
+    }
     int count = poll_for(port, events, timeout_ns);
     if (count < 0) {
         return errno == EINTR ? PYDDSI_OK : -errno;
@@ -123,26 +130,83 @@ static bool sent_by_us(const struct pdi_port_socket *socket, const pyddsi_endpoi
     return socket->own.port == from->port && pdi_port_address_same(&socket->own, from);
 }
 
+/* Whether this packet is one of those that a test lets the network lose. */
+static bool lost(struct pdi_port *port)
+{
+    uint32_t lose = pdi_atomic32_load_relaxed(&port->lose);
+    return lose != 0 && pdi_rand_below(&port->losses, 1000) < lose;
+}
+
+/* Takes from one socket: one packet, or an inbox full of them. 1: *data has a packet; 0: the inbox
+ * may have; negative: nothing came, and errno says why. */
+static int take(struct pdi_port *port, uint32_t number, uint8_t *data, size_t room, size_t *size,
+                pyddsi_endpoint *from)
+{
+    union pdi_port_address address;
+    socklen_t length = sizeof address;
+    if (port->inbox != NULL) {
+        return pdi_port_inbox_fill(port, number) < 0 ? -1 : 0;
+    }
+    address.any.sa_family = AF_UNSPEC;
+    ssize_t got = recvfrom(port->sockets[number].fd, data, room, MSG_DONTWAIT | MSG_TRUNC,
+                           &address.any, &length);
+    if (got < 0) {
+        return -1;
+    }
+    pdi_port_address_get(&address, from);
+    *size = (size_t)got;
+    return 1;
+}
+
+/* What is left of the inbox; own packets, and those to be lost, are passed over. */
+bool pdi_port_unpack(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                     pyddsi_endpoint *from)
+{
+    while (port->inbox != NULL &&
+           pdi_port_inbox_pop(port, data, room, size, from)) { /* what a call brought */
+        if (!sent_by_us(&port->sockets[port->inbox->number], from) && !lost(port)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The turn of the connections. */
+static int receive_stream(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                          pyddsi_endpoint *from)
+{
+    int status = pdi_streams_receive(port->streams, data, room, size, from);
+    port->next = PDI_PORT_STREAMS + 1;
+    port->turn -= port->turn > 0;
+    if (status != PYDDSI_OK) {
+        port->ready &= ~(UINT32_C(1) << PDI_PORT_STREAMS);
+    }
+    return status;
+}
+
 int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
                      pyddsi_endpoint *from)
 {
+    if (pdi_port_unpack(port, data, room, size, from)) {
+        return PYDDSI_OK;
+    }
     if (port->ready == 0 || port->turn == 0) {
         look(port);
     }
     for (int skips = 0; skips < SKIPS_MAX && port->ready != 0; skips++) {
-        union pdi_port_address address;
-        socklen_t length = sizeof address;
-        address.any.sa_family = AF_UNSPEC;
         uint32_t number = choose(port);
-        const struct pdi_port_socket *one = &port->sockets[number];
-        ssize_t got =
-            recvfrom(one->fd, data, room, MSG_DONTWAIT | MSG_TRUNC, &address.any, &length);
+        if (number == PDI_PORT_STREAMS) {
+            if (receive_stream(port, data, room, size, from) == PYDDSI_OK) {
+                return PYDDSI_OK;
+            }
+            continue;
+        }
+        int got = take(port, number, data, room, size, from);
         if (got >= 0) {
-            pdi_port_address_get(&address, from);
             port->next = number + 1;
             port->turn -= port->turn > 0;
-            if (!sent_by_us(one, from)) {
-                *size = (size_t)got;
+            if (got > 0 ? !sent_by_us(&port->sockets[number], from) && !lost(port)
+                        : pdi_port_unpack(port, data, room, size, from)) {
                 return PYDDSI_OK;
             }
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -158,7 +222,9 @@ int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_
                   size_t size)
 {
     if (to->kind != port->family) {
-        return -EAFNOSUPPORT;
+        return port->streams != NULL && pdi_stream_is(to)
+                   ? pdi_streams_send(port->streams, to, data, size, false)
+                   : -EAFNOSUPPORT;
     }
     union pdi_port_address address;
     socklen_t length = pdi_port_address_put(&address, to, port->scope);

@@ -48,13 +48,17 @@
  * no zone: addresses of one link belong to the port's interface. For IPv6 groups Linux gives lo no
  * route; whoever needs them there says, as root, `ip -6 route add local ff00::/8 dev lo`.
  *
- * Fairness. Sockets that are ready are read in turns, one packet each, and after 32 packets all
- * are looked at again. So a packet costs one system call and a 32nd, and a flood on one socket
- * hides none of the others.
+ * Fairness. Sockets that are ready are read in turns, one call each, and after 32 calls all are
+ * looked at again. A call brings one packet, or, with the option `many`, up to 8 datagrams with
+ * whatever the system had joined in them (port_many.h). So a flood on one socket hides none of the
+ * others.
  *
  * Threads. One thread waits and receives. Any thread may send and wake, at any time before the
  * close. A child after fork may close the port, which leaves the parent's as it is, and nothing
  * else.
+ *
+ * Connections. TCP and Unix sockets are streams (streams.h); what is sent to such an endpoint goes
+ * there, and what comes from there is received with the others, in its turn.
  *
  * Errors. A negative answer is an errno with its sign changed, here and below; where there is room
  * for a text, that says what failed and what to do about it. What the network tells us about
@@ -65,6 +69,7 @@
 
 #include <stdbool.h>
 
+#include "host/streams.h"
 #include "pyddsi.h"
 
 #define PDI_PORT_GROUPS_MAX     9   /* scouting and eight conduits */
@@ -81,10 +86,12 @@ struct pdi_port_options {
     uint8_t ttl;           /* of multicast packets: 1 stays on the link, 0 on this machine */
     uint8_t loopback;      /* whether this machine hears them as well */
     uint8_t own_filter;    /* whether the kernel leaves out our own: see above */
+    uint8_t many;          /* whether one call may bring many packets: see port_many.h */
     uint16_t port;         /* of the unicast socket; 0: any */
     uint32_t groups;       /* to be joined, all of the family; equal ones are joined once */
     pyddsi_endpoint group[PDI_PORT_GROUPS_MAX];
-    uint32_t receive_bytes, send_bytes; /* of the kernel's buffers; 0: as the system likes */
+    uint32_t receive_bytes, send_bytes;        /* of the kernel's buffers; 0: as the system likes */
+    const struct pdi_streams_options *streams; /* the connections beside it; null: none */
 };
 
 struct pdi_port;
@@ -113,12 +120,20 @@ void pdi_port_wake(struct pdi_port *port);
 int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
                      pyddsi_endpoint *from);
 
+/* The same, but only what the last call of the system had brought as well, and without another: so
+ * it may be called where a system call may not. False: there is none. */
+bool pdi_port_unpack(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                     pyddsi_endpoint *from);
+
 /* Sends one packet. From any thread.
  * PYDDSI_OK; PYDDSI_AGAIN: the kernel's buffer is full, and the packet lost as on a wire; negative:
  * it cannot be sent there (-EMSGSIZE: too large, -EPERM: a firewall, -ENETUNREACH, -EAFNOSUPPORT:
  * of the other family), and is the caller's to count. */
 int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_t *data,
                   size_t size);
+
+/* The connections beside it; null: none. They are closed with it. */
+struct pdi_streams *pdi_port_streams(const struct pdi_port *port);
 
 /* What the system granted, and what it lost. */
 struct pdi_port_buffers {

@@ -1,9 +1,10 @@
 /* port_open.c - opens a port, everything or nothing, and closes it. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
-#include "host/port_state.h"
+#include "host/port_inbox.h"
 
 #include <errno.h>
 #include <linux/sock_diag.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -107,6 +108,34 @@ static int open_bells(struct pdi_port *port, const struct pdi_port_text *text)
     return failed == 0 ? PYDDSI_OK : pdi_port_text_refused(text, errno, "wait for the sockets");
 }
 
+/* What the system can do with many packets at once is used. It knows segments if it can say how
+ * long they are. */
+static void open_many(struct pdi_port *port)
+{
+    int each = 0;
+    socklen_t size = sizeof each;
+    bool cuts = getsockopt(port->sockets[0].fd, SOL_UDP, PDI_PORT_UDP_SEGMENT, &each, &size) == 0;
+    pdi_atomic32_store_relaxed(&port->segment_below, cuts ? UINT16_MAX : 0);
+    port->many_out = sendmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT) == 0;
+    (void)pdi_port_inbox_open(port);
+}
+
+static int open_streams(struct pdi_port *port, const struct pdi_streams_options *options,
+                        const struct pdi_port_text *text)
+{
+    int status = pdi_streams_open(&port->streams, options, text->text, text->room);
+    if (status == PYDDSI_OK &&
+        listen_to(port, pdi_streams_fd(port->streams), PDI_PORT_STREAMS) < 0) {
+        status = pdi_port_text_refused(text, errno, "wait for connections");
+    }
+    return status;
+}
+
+struct pdi_streams *pdi_port_streams(const struct pdi_port *port)
+{
+    return port->streams;
+}
+
 int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options,
                   pyddsi_endpoint *local, char *text, size_t room)
 {
@@ -134,9 +163,16 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
                                .scope = path.index,
                                .count = 1};
     fresh->sockets[0].fd = -1;
+    pdi_rand_init(&fresh->losses, 1); /* what a test loses shall be the same each time */
     status = open_sockets(fresh, options, &path, own, &number, &words);
     if (status == PYDDSI_OK) {
         status = open_bells(fresh, &words);
+    }
+    if (status == PYDDSI_OK && options->many != 0) {
+        open_many(fresh);
+    }
+    if (status == PYDDSI_OK && options->streams != NULL) {
+        status = open_streams(fresh, options->streams, &words);
     }
     if (status < 0) {
         pdi_port_close(fresh);
@@ -158,12 +194,14 @@ void pdi_port_close(struct pdi_port *port)
             close(port->sockets[i].fd);
         }
     }
+    pdi_streams_close(port->streams);
     if (port->bell >= 0) {
         close(port->bell);
     }
     if (port->epoll >= 0) {
         close(port->epoll);
     }
+    pdi_port_inbox_close(port);
     free(port);
 }
 

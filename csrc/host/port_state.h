@@ -5,6 +5,8 @@
  *     port_socket.c   makes one socket: the unicast one, or that of a group
  *     port_path.c     which interface of this machine it all goes through
  *     port_text.c     says what failed and what to do about it
+ *     port_many.c     many packets out with one call, and
+ *     port_inbox.c    many in
  */
 #ifndef PDI_HOST_PORT_STATE_H
 #define PDI_HOST_PORT_STATE_H
@@ -12,11 +14,18 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/rand.h"
 #include "host/port.h"
+
+/* Linux 4.18 and 5.0 know these; the C library's headers may be older. */
+#define PDI_PORT_UDP_SEGMENT 103
+#define PDI_PORT_UDP_GRO     104
 
 #define PDI_PORT_SOCKETS_MAX (1 + PDI_PORT_GROUPS_MAX)
 /* What the bell is called among the sockets in an answer of epoll. */
-#define PDI_PORT_BELL 31U
+#define PDI_PORT_BELL    31U
+#define PDI_PORT_STREAMS 30U /* the connections, all together */
 /* Room for the text of an address, as inet_ntop writes it, with a zero. */
 #define PDI_PORT_ADDRESS_ROOM 46
 
@@ -51,8 +60,10 @@ struct pdi_port {
     int epoll;
     int bell; /* an eventfd */
     uint8_t family;
-    bool own_filter; /* groups' sockets count our own packets as dropped */
-    uint32_t scope;  /* the interface that link-local addresses belong to */
+    bool own_filter;             /* groups' sockets count our own packets as dropped */
+    bool many_out;               /* one call may send many packets */
+    uint32_t scope;              /* the interface that link-local addresses belong to */
+    struct pdi_streams *streams; /* null: none */
     uint32_t count;
     struct pdi_port_socket sockets[PDI_PORT_SOCKETS_MAX]; /* the first is the unicast one */
     /* of the thread that waits and receives */
@@ -60,6 +71,12 @@ struct pdi_port {
     uint32_t next;  /* whose turn it is */
     uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
     bool coarse;    /* the system can only wait for whole milliseconds */
+    struct pdi_port_inbox *inbox; /* what one call brought; null: one packet a call */
+    struct pdi_rand losses;
+    /* of all threads */
+    struct pdi_atomic32 lose;          /* of a thousand packets that come */
+    struct pdi_atomic32 segment_below; /* packets of fewer bytes may leave as segments of one */
+    struct pdi_atomic64 sends, receives, joined_out, joined_in; /* see port_many.h */
 };
 
 /* The system's form of an endpoint; answers its size. An IPv6 address of the link takes `scope`. */

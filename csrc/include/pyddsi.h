@@ -485,7 +485,9 @@ typedef struct {
     uint8_t
         ip[16]; /* in network order; an IPv4 address uses the first four bytes, the others are 0 */
     uint16_t port;
-    uint8_t kind; /* 0: nowhere; 4, 6: UDP over IPv4 or IPv6 */
+    /* 0: nowhere; 4, 6: UDP over IPv4 or IPv6; 14, 16: TCP over these, all of ip and port 0: every connection that there
+     * is; 20: a Unix socket, where port says which of the session's paths */
+    uint8_t kind;
 } pyddsi_endpoint;
 
 /* Where in its way a sample, or a packet, was dropped. */
@@ -577,6 +579,8 @@ typedef struct {
     /* where to */
     uint32_t packet_max;
     pyddsi_endpoint scout_to;
+    uint32_t asked_count; /* asked[] in use: who is asked one by one, besides scout_to */
+    pyddsi_endpoint asked[17];
     uint32_t
         multicasts; /* how many of the next are used; conduits 0, 1, .. are these, the next is unicast */
     pyddsi_endpoint multicast_to[8];
@@ -660,6 +664,8 @@ typedef struct {
     uint32_t guard_bytes[8];
 } pyddsi_subscriber_options;
 
+#define PYDDSI_OWN 0xffffffff /* as a peer: the session itself */
+
 /* A sample as its reader gets it. The data stays where it is until the sample is released. */
 typedef struct {
     const uint8_t *data;
@@ -694,6 +700,7 @@ enum pyddsi_end {
     PYDDSI_END_BYTES = 1001,   /* it sent what breaks a rule */
     PYDDSI_END_RESTART = 1002, /* it came back as a new incarnation */
     PYDDSI_END_LOCAL = 1003,   /* we closed it */
+    PYDDSI_END_LINK = 1004,    /* the connection by which it was reached is over */
 };
 
 typedef struct {
@@ -1010,6 +1017,9 @@ int pyddsi_sim_repair(const pyddsi_repair_options *options, pyddsi_repair *repai
 
 enum {
     PYDDSI_SESSION_PEERS_MAX = 16, /* addresses that are asked one by one */
+    PYDDSI_LISTEN_MAX = 8,         /* where connections are accepted */
+    PYDDSI_PATHS_MAX = 24,         /* Unix sockets of both */
+    PYDDSI_PATH_MAX = 108,         /* bytes of a path, with a zero */
     PYDDSI_TEXT_MAX = 256,         /* bytes of what a failure says */
     PYDDSI_INTERFACE_MAX = 48,
 };
@@ -1032,6 +1042,9 @@ typedef struct {
     uint32_t peer_count;       /* peers[] in use */
     pyddsi_endpoint peers[16]; /* who is asked directly, at first and until they answer */
     char interface[48];        /* "": the system's choice; a name (eth0), or an address of it */
+    uint32_t listen_count;     /* listen[] in use: where TCP and Unix connections are accepted */
+    pyddsi_endpoint listen[8]; /* port 0 of TCP: any; pyddsi_session_look tells which */
+    char paths[24][108];       /* of Unix sockets, in peers and listen; @ begins an abstract name */
 } pyddsi_session_options;
 
 /* What a session's threads and sockets did, beside what its node did. */
@@ -1047,6 +1060,12 @@ typedef struct {
     uint64_t lane_put, lane_taken,
         lane_copied;       /* samples; copied: taken as copies, as too many were looked at */
     uint64_t lane_refused; /* peers on this machine whose memory could not be used */
+    uint64_t links;        /* TCP and Unix connections now; */
+    uint64_t links_made, links_accepted; /* so far */
+    uint64_t links_failed;               /* attempts to connect that came to nothing */
+    uint64_t links_refused; /* who was sent away: too many, or silent for too long */
+    uint64_t links_broken;  /* ended by bytes that are no frames, or in the middle of one */
+    uint64_t links_full;    /* packets lost for a peer that does not read */
 } pyddsi_session_counts;
 
 void pyddsi_session_options_init(pyddsi_session_options *options);
@@ -1087,6 +1106,8 @@ int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_o
                               uint32_t *subscriber, int *answer);
 int pyddsi_session_forget(pyddsi_session *session, uint32_t handle);
 int pyddsi_session_status(pyddsi_session *session, uint32_t handle);
+/* 1: the session itself has a subscriber for this publisher. */
+int pyddsi_session_own(pyddsi_session *session, uint32_t publisher);
 /* Those with a time wait so long at most for room: OK, AGAIN, BAD_ARGUMENT, CLOSED. */
 int pyddsi_session_put(pyddsi_session *session, uint32_t publisher, const void *data, size_t size,
                        uint64_t timeout_ns);

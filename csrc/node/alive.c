@@ -3,9 +3,34 @@
  * Whatever goes to all serves as a sign of life (SCOUT, data on a conduit where everybody is a member); a KEEPALIVE goes
  * only when there was nothing of the kind for a quarter of our lease. A lease that has run out ends the session; so does
  * nothing else here.
+ *
+ * An idle node is to sleep. So a SCOUT that would be due soon goes in the place of a KEEPALIVE, and leases are looked at
+ * when one of these goes anyway: one waking for all. And the round trip is measured often only while there is traffic:
+ * once it is known, and nothing was sent or delivered since the last PING, the peer rests until something is. Then a PING
+ * every other lease still finds out whether it believes in this session, too.
  */
 #include "node/state.h"
 #include "wire/list.h"
+
+/* Data and declarations, sent or delivered; what keeps sessions alive is not among them. */
+static uint64_t traffic(const struct pdi_node *node)
+{
+    const pyddsi_stats *stats = &node->stats;
+    return stats->owed + stats->sent_best + stats->resent + stats->delivered;
+}
+
+void pdi_session_rouse(struct pdi_node *node, pdi_time now)
+{
+    node->resting = 0;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_node_peer *who = &node->peers[peer];
+        if (who->rests && pdi_session_established(node, peer)) {
+            who->rests = 0;
+            who->ping_next = now;
+            pdi_timer_set(node, pdi_timer_peer(peer), now);
+        }
+    }
+}
 
 static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
@@ -13,13 +38,26 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
     if (who->ping_next > now) {
         return;
     }
+    bool idle =
+        who->ping == 0 && who->rtt.samples >= PDI_PINGS_FIRST && who->ping_traffic == traffic(node);
+    if (idle && !who->rests) {
+        uint64_t lease_ms = who->lease_ms != 0 ? who->lease_ms : PDI_REST_LEASE_MS;
+        who->ping_next = pdi_time_add(now, 2 * lease_ms * PDI_TIME_MS);
+        who->rests = 1;
+        node->resting = 1;
+        return;
+    }
+    who->rests = 0; /* the answer shows whether it may rest again */
     /* quickly at first, so that the estimate is good soon; and one at a time, however long the way is */
     pdi_time pause =
         PDI_TIME_MS * (who->rtt.samples < PDI_PINGS_FIRST ? PDI_PING_MS / 16 : PDI_PING_MS);
     who->ping_next = pdi_time_add(now, pause);
     if (who->ping != 0 && now - who->ping_at < who->ping_patience) {
+        pdi_time lost = who->ping_at + who->ping_patience;
+        who->ping_next = who->ping_next < lost ? lost : who->ping_next;
         return;
     }
+    who->ping_traffic = traffic(node);
     pdi_time patience = PDI_PING_MS * PDI_TIME_MS;
     if (who->ping != 0 && 2 * who->ping_patience <= PDI_PING_LOST_MS * PDI_TIME_MS) {
         patience = 2 * who->ping_patience; /* it was lost; or the way is longer than we thought */
@@ -87,7 +125,8 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
             return;
         }
         ping(node, peer, now);
-        due = who->ping_next;
+        bool rides = who->rests && node->config.lease_ms != 0; /* with the next sign of life */
+        due = rides ? PDI_TIME_NEVER : who->ping_next;
         if (who->again_at != 0 && who->again_at <= now &&
             pdi_registry_contested(node->registry, peer)) {
             node->kick = 1;
@@ -122,14 +161,34 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_timer_set(node, pdi_timer_peer(peer), due);
 }
 
+/* What goes to the group is no sign of life to those who hear none: who was named by an address, or is reached through a
+ * connection. */
+static void tell_apart(struct pdi_node *node, bool streams)
+{
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        if (who->groups == 0 && pdi_session_established(node, peer) &&
+            (streams || !pdi_endpoint_is_stream(&who->endpoint))) {
+            pdi_session_say(node, PDI_REPLY_KEEPALIVE, peer);
+        }
+    }
+}
+
 void pdi_session_scout(struct pdi_node *node, pdi_time now)
 {
-    bool looking = node->config.role != PYDDSI_CLIENT || node->established == 0;
-    if (looking && node->config.scout_to.kind != 0 && !node->closing) {
+    bool looking =
+        (node->config.role != PYDDSI_CLIENT || node->established == 0) && !node->closing;
+    if (looking && node->config.scout_to.kind != 0) {
         pdi_hello_reply(node,
                         &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.scout_to});
         node->stats.scouts_out++;
         node->told_all = now;
+        tell_apart(node, node->config.asked_count == 0); /* else connections are asked as well */
+    }
+    for (uint32_t i = 0; looking && i < node->config.asked_count; i++) { /* 17 at most */
+        pdi_hello_reply(node,
+                        &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.asked[i]});
+        node->stats.scouts_out++;
     }
     pdi_timer_set(node, PDI_TIMER_SCOUT, pdi_time_add(now, node->config.scout_ms * PDI_TIME_MS));
 }
@@ -138,13 +197,23 @@ void pdi_session_keepalive(struct pdi_node *node, pdi_time now)
 {
     pdi_time every = node->config.lease_ms * PDI_TIME_MS / 4;
     pdi_time due = PDI_TIME_NEVER;
+    for (uint32_t peer = 0; node->resting && peer < node->peers_used; peer++) {
+        if (pdi_session_established(node, peer)) {
+            pdi_session_timer(node, peer, now);
+        }
+    }
     if (every != 0 && node->established != 0 && !node->closing) {
+        pdi_time scout = pdi_heap_get(&node->timers, PDI_TIMER_SCOUT);
+        if (now - node->told_all >= every && scout > now && scout - now <= every / 2) {
+            pdi_session_scout(node, now);
+        }
         if (now - node->told_all >= every) {
             struct pdi_reply reply = {.kind = PDI_REPLY_KEEPALIVE, .to = node->config.scout_to};
             node->told_all = now;
             node->stats.keepalives_out++;
             if (reply.to.kind != 0) {
                 pdi_hello_reply(node, &reply);
+                tell_apart(node, true);
             }
             for (uint32_t peer = 0; reply.to.kind == 0 && peer < node->peers_used; peer++) {
                 if (pdi_session_established(node, peer)) {

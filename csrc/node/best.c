@@ -31,7 +31,7 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
 {
     uint8_t *header;
     uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
-    if (conduit->draft_size + size > node->config.packet_max) {
+    if (conduit->draft_size + size > conduit->packet_max) {
         if (conduit->sealed_size != 0) {
             pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0,
                      conduit->sealed_samples + conduit->sealed_more, now);
@@ -48,7 +48,7 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
     if (conduit->draft_samples == 1) {
         conduit->draft_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
     }
-    if ((node->config.latency_us == 0 || conduit->draft_size + size > node->config.packet_max) &&
+    if ((node->config.latency_us == 0 || conduit->draft_size + size > conduit->packet_max) &&
         conduit->sealed_size == 0) {
         seal(node, conduit);
     } else if (conduit->draft_at <

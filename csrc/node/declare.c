@@ -329,7 +329,9 @@ void pdi_declare_tick(struct pdi_node *node, pdi_time now)
             if (pdi_registry_contested(node->registry, peer) && !may_repeat(node, peer, now)) {
                 break;
             }
-            if (pdi_registry_output(node->registry, peer, body, sizeof body, &size, &model.space) !=
+            size_t room = conduit->packet_max - pdi_way_overhead(node, &model, false);
+            room = room < sizeof body ? room : sizeof body;
+            if (pdi_registry_output(node->registry, peer, body, room, &size, &model.space) !=
                 PYDDSI_OK) {
                 break;
             }

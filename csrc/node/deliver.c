@@ -96,9 +96,9 @@ static bool ready(struct pdi_node *node, const struct pdi_route *route)
     return !guards || pdi_guard_keeps(node, route);
 }
 
-/* One sample to all readers of its route that it fits. */
-static void spread(struct pdi_node *node, const struct pdi_route *route,
-                   const pyddsi_received *record, pdi_time now)
+/* One sample to all readers of its route that it fits; answers how many those are. */
+static uint32_t hand_out(struct pdi_node *node, const struct pdi_route *route,
+                         const pyddsi_received *record, pdi_time now)
 {
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < route->count; i++) {
@@ -111,7 +111,14 @@ static void spread(struct pdi_node *node, const struct pdi_route *route,
             wanted++;
         }
     }
-    if (wanted == 0 && !record->last) {
+    return wanted;
+}
+
+/* The same for what has come from elsewhere: that nobody wants it goes into the ledger. */
+static void spread(struct pdi_node *node, const struct pdi_route *route,
+                   const pyddsi_received *record, pdi_time now)
+{
+    if (hand_out(node, route, record, now) == 0 && !record->last) {
         pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_NO_SUBSCRIBER, record->space, record->resource, 1,
                  now);
     }
@@ -341,10 +348,32 @@ int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource)
     return route_of(node, space, resource, 0, (pyddsi_bytes){0})->count != 0;
 }
 
+int pdi_node_about(const struct pdi_node *node, uint32_t handle, struct pdi_brought *sample)
+{
+    const struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    if (publisher == NULL || node->closing) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    sample->resource = publisher->id;
+    sample->space = publisher->space;
+    sample->reliable = publisher->reliable;
+    return PYDDSI_OK;
+}
+
+int pdi_node_ready(struct pdi_node *node, const struct pdi_brought *sample)
+{
+    const struct pdi_route *route =
+        route_of(node, sample->space, sample->resource, 0, sample->name);
+    if (route->count == 0) {
+        return PYDDSI_END;
+    }
+    return !sample->reliable || ready(node, route) ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
 int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now)
 {
     const struct pdi_route *route =
-        route_of(node, sample->space, sample->resource, 0, (pyddsi_bytes){0});
+        route_of(node, sample->space, sample->resource, 0, sample->name);
     node->now = now > node->now ? now : node->now;
     if (sample->reliable && !ready(node, route)) {
         return PYDDSI_AGAIN;
@@ -361,7 +390,11 @@ int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_
         .space = sample->space,
         .reliable = sample->reliable,
     };
-    spread(node, route, &record, now);
+    if (sample->own) {
+        (void)hand_out(node, route, &record, now);
+    } else {
+        spread(node, route, &record, now);
+    }
     return PYDDSI_OK;
 }
 

@@ -44,11 +44,16 @@ static uint64_t number_in(struct pdi_reader *reader)
     return read == PDI_VLE_OK || read == PDI_VLE_LONG_FORM ? value : 0;
 }
 
-/* Bit i: the text is the destination of our multicast conduit i. */
-static uint8_t groups_in(const struct pdi_node *node, pyddsi_list locators)
+/* Bit i: the text is the destination of our multicast conduit i. Who speaks through a connection may have joined a group
+ * of the same name in another network. */
+static uint8_t groups_in(const struct pdi_node *node, const pyddsi_endpoint *from,
+                         pyddsi_list locators)
 {
     uint8_t groups = 0;
     pyddsi_locator locator;
+    if (pdi_endpoint_is_stream(from)) {
+        return 0;
+    }
     while (pdi_list_locator(&locators, &locator) == PYDDSI_OK) { /* at most the message's bytes */
         for (uint32_t i = 0; i < node->config.multicasts; i++) {
             char text[PDI_LOCATOR_MAX];
@@ -143,7 +148,7 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
 {
     chore->kind = PDI_CHORE_OPEN;
     chore->lease = message->lease;
-    chore->groups = groups_in(node, message->locators);
+    chore->groups = groups_in(node, &chore->from, message->locators);
     chore->lone = message->locators.count == 0;
     if ((message->flags & PYDDSI_P) != 0) {
         properties_in(node, message->properties, chore);
@@ -190,7 +195,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
     case PYDDSI_HELLO:
         if ((message->mask & wanted(node)) != 0) {
             chore.kind = PDI_CHORE_HELLO;
-            chore.groups = groups_in(node, message->locators);
+            chore.groups = groups_in(node, from, message->locators);
             push_chore(node, &chore, now);
         }
         return;
@@ -267,6 +272,19 @@ static pyddsi_list locators_of(const struct pdi_node *node, struct scratch *scra
     return list;
 }
 
+/* Through a connection: all that zhe sends to everybody comes this way, too. Only who says so by this text is waited for
+ * by what it sends to all. */
+static pyddsi_list locators_of_stream(struct scratch *scratch)
+{
+    static const char all[] = "tcp/0.0.0.0:0";
+    pyddsi_list list = {.data = scratch->locators};
+    pyddsi_locator locator = {{(const uint8_t *)all, sizeof all - 1}};
+    pyddsi_fault fault;
+    list.count = pdi_encode_locator(&locator, scratch->locators, sizeof scratch->locators,
+                                    &list.size, &fault) == PYDDSI_OK;
+    return list;
+}
+
 static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t one,
                          const uint64_t *two)
 {
@@ -286,7 +304,7 @@ static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id
 
 /* In the order of zhe (4, 10, 12), then what is ours. */
 static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_node_peer *who,
-                                 bool opening, struct scratch *scratch)
+                                 bool opening, bool short_of_room, struct scratch *scratch)
 {
     pyddsi_list list = {.data = scratch->properties};
     uint64_t features = node->config.features;
@@ -308,7 +326,7 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     if (node->config.incarnation != 0 && features != 0) {
         property_out(scratch, &list, PROPERTY_INCARNATION, node->config.incarnation, NULL);
     }
-    if (node->config.token_size != 0 && features != 0) {
+    if (node->config.token_size != 0 && features != 0 && !short_of_room) {
         pyddsi_property token = {.id = PROPERTY_TOKEN,
                                  .value = {node->config.token, node->config.token_size}};
         pyddsi_fault fault;
@@ -325,6 +343,8 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
                                     PYDDSI_CLOSE, PYDDSI_PONG,  PYDDSI_PING, PYDDSI_KEEPALIVE};
     struct scratch scratch;
     pyddsi_bytes id = {node->config.id, node->config.id_size};
+    bool stream = pdi_endpoint_is_stream(&reply->to);
+    bool opening = reply->kind == PDI_REPLY_OPEN;
     const struct pdi_node_peer *who = &node->peers[reply->peer];
     pyddsi_message message = {
         .kind = kinds[reply->kind],
@@ -338,16 +358,22 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
         .hash = reply->hash,
     };
     if (reply->kind == PDI_REPLY_HELLO || reply->kind == PDI_REPLY_OPEN) {
-        message.locators = locators_of(node, &scratch);
+        message.locators = stream ? locators_of_stream(&scratch) : locators_of(node, &scratch);
     }
     if (reply->kind == PDI_REPLY_OPEN || reply->kind == PDI_REPLY_ACCEPT) {
         /* always: zhe reads properties of an OPEN whether or not there are any */
         message.flags = PYDDSI_P;
-        message.properties = properties_of(node, who, reply->kind == PDI_REPLY_OPEN, &scratch);
+        message.properties = properties_of(node, who, opening, false, &scratch);
     }
     pyddsi_fault fault;
     *size = 0;
-    return pdi_encode_message(&message, out, room, size, &fault);
+    int status = pdi_encode_message(&message, out, room, size, &fault);
+    if (stream && *size > PDI_STREAM_PACKET_ZHE && message.flags != 0 && who->session == 0) {
+        message.properties = properties_of(node, who, opening, true, &scratch);
+        *size = 0;
+        status = pdi_encode_message(&message, out, room, size, &fault);
+    }
+    return status;
 }
 
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply)

@@ -36,7 +36,7 @@ static struct pdi_conduit *only_conduit(struct pdi_node *node,
     if (publisher->multicast && publisher->singles == 0) {
         return &node->out[publisher->conduit];
     }
-    return !publisher->multicast && publisher->singles == 1
+    return !publisher->multicast && publisher->singles == 1 && node->narrow == 0
                ? pdi_node_unicast(node, publisher->only)
                : NULL;
 }

@@ -121,7 +121,7 @@ uint64_t pdi_node_news(const struct pdi_node *node)
 
 pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id)
 {
-    return pdi_registry_name(node->registry, space, id);
+    return pdi_registry_name_late(node->registry, space, id);
 }
 
 size_t pdi_node_known(const struct pdi_node *node, pyddsi_known *known, size_t max, uint8_t *names,

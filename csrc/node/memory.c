@@ -78,6 +78,8 @@ static const char *fault_of(const pyddsi_config *config)
          "rid_bits must be 8, 16, 32 or 64");
     NEED(config->packet_max >= 1280 && config->packet_max <= PYDDSI_PACKET_MAX,
          "packet_max must be 1280 to 65507, so that a declaration fits");
+    NEED(config->asked_count <= sizeof config->asked / sizeof config->asked[0],
+         "asked_count must be at most 17");
     NEED(config->multicasts <= PYDDSI_MULTICASTS_MAX, "multicasts must be at most 8");
     NEED(config->peers_max >= 1 && config->peers_max <= PYDDSI_PEERS_MAX,
          "peers_max must be 1 to 1024");
@@ -173,6 +175,7 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
         struct pdi_conduit *conduit = &node->out[i];
         conduit->number = i;
         conduit->peer = i < config->multicasts ? PDI_NONE : i - config->multicasts;
+        conduit->packet_max = config->packet_max;
         conduit->draft = drafts + (size_t)i * 2 * config->packet_max;
         conduit->sealed = conduit->draft + config->packet_max;
         if (i < config->multicasts) {

@@ -48,7 +48,8 @@ void pdi_node_close(struct pdi_node *node, pdi_time now);
 
 /* Where the next packet is to be put; there is always room for one. */
 uint8_t *pdi_node_slot(struct pdi_node *node, size_t *room);
-/* The packet in the slot has `size` bytes and came from there. */
+/* The packet in the slot has `size` bytes and came from there. One of 0 bytes from a connection (TCP, Unix) says that this is
+ * over. */
 void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now);
 
 /* ---- housekeeping ---- */
@@ -60,6 +61,18 @@ void pdi_node_tick(struct pdi_node *node, pdi_time now);
 
 int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
                     pyddsi_endpoint *to, pdi_time now);
+/* The same, but only what others wait for and no order binds: replies, acknowledgements, repetitions. For a thread that
+ * must not wait until another has sent what it took out before. */
+int pdi_node_output_urgent(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
+                           pyddsi_endpoint *to, pdi_time now);
+/* How much output there is, so that a driver may let packets gather and send them together. */
+enum pdi_urge {
+    PDI_URGE_NONE,  /* output says AGAIN */
+    PDI_URGE_SMALL, /* full packets, but few: they may wait as long as one that is not full */
+    PDI_URGE_SOME,  /* it is time */
+    PDI_URGE_BRIM   /* and best effort would be lost with the next put */
+};
+enum pdi_urge pdi_node_urge(const struct pdi_node *node);
 
 /* ---- declarations. OK with *handle set; NO_SPACE, AGAIN, or BAD_ARGUMENT with *status as in a result ---- */
 
@@ -107,6 +120,13 @@ int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size
 int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now);
 /* Sends what waits for company now. */
 void pdi_node_flush(struct pdi_node *node, pdi_time now);
+/* Whether a publisher's samples are sent until they are acknowledged. */
+bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle);
+/* Tells every peer how far it was understood; before close, so that it need not take for lost what has come. */
+void pdi_node_acknowledge(struct pdi_node *node);
+/* How many peers are in doubt whether they are still in the same session with us; they cannot be acknowledged until they are
+ * not. */
+uint32_t pdi_node_doubts(const struct pdi_node *node);
 /* The conduit of a publisher: 0 and above multicast, -1 - i unicast to peer i. */
 int pdi_node_conduit(const struct pdi_node *node, uint32_t handle);
 
@@ -130,6 +150,7 @@ typedef struct {
 /* A sample that came so. */
 struct pdi_brought {
     pyddsi_bytes data; /* stays where it is while it is held: see env.h */
+    pyddsi_bytes name; /* if it goes by name alone */
     uint64_t resource; /* as on the wire */
     uint64_t number;
     uint64_t time_ns;
@@ -137,6 +158,7 @@ struct pdi_brought {
     uint32_t held; /* PDI_ENV_HELD and what the runner knows it by */
     uint8_t space;
     uint8_t reliable;
+    uint8_t own; /* put here: that none of our readers wants it is no loss */
 };
 
 void pdi_node_env(struct pdi_node *node, const struct pdi_env *env);
@@ -163,6 +185,10 @@ int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now);
 /* 1: somebody here is to get samples of this resource. */
 int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource);
+/* Fills in whose a sample of this publisher is: resource, space, reliable. OK; BAD_ARGUMENT: no such publisher. */
+int pdi_node_about(const struct pdi_node *node, uint32_t publisher, struct pdi_brought *sample);
+/* Whether readers here want such a sample: OK; AGAIN: one that waits for room, or for its guard, has none; END: nobody. */
+int pdi_node_ready(struct pdi_node *node, const struct pdi_brought *sample);
 /* To the readers here: OK; AGAIN: one that waits for room, or for its guard, has none, and nothing has happened. */
 int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now);
 /* A line in the ledger, for what was dropped on such a way. */
@@ -171,7 +197,8 @@ void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_r
 
 /* ---- what the peers have declared ---- */
 
-/* The name of a resource, as far as it is known; else empty. It holds until the next call. */
+/* The name of a resource, as far as it is known, or what it was called when it was declared last; else empty. It holds
+ * until the next call. */
 pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id);
 size_t pdi_node_known(const struct pdi_node *node, pyddsi_known *known, size_t max, uint8_t *names,
                       size_t room);

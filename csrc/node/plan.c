@@ -61,20 +61,40 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
     publisher->only = pdi_bitset_find(publisher->singles_bits, node->config.peers_max, 0);
 }
 
+/* The conduit of a way that changes by itself: as pdi_node_conduit says it; INT32_MIN: nobody is there, or several are. */
+static int way_of(const struct pdi_publisher *publisher)
+{
+    return publisher->multicast      ? publisher->conduit
+           : publisher->singles == 1 ? -1 - (int)publisher->only
+                                     : INT32_MIN;
+}
+
+/* Whether the plan has another way than what was put last went. */
+static bool changes_way(const struct pdi_publisher *publisher)
+{
+    int now = way_of(publisher);
+    return publisher->way == PYDDSI_WAY_AUTO && now != INT32_MIN && now != publisher->current;
+}
+
 /* With a way that changes by itself nothing may overtake what went the old way.
  *
  * From a group to a single peer: the first message on the new conduit is led by a MIGRATE, and the receiver waits for
  * what the group's numbers say. From a single peer to a group that cannot be said: the group's members have a counter
  * each on their unicast conduits, and a MIGRATE names one number for all. So the sender waits, for about a round trip,
  * until the single peer has acknowledged what it was sent. Best effort only goes out at once where it still waits for
- * company: it waits for nobody, so what the network keeps back may come after what went the new way. */
+ * company: it waits for nobody, so what the network keeps back may come after what went the new way.
+ *
+ * From one single peer to another nothing is left behind, unless the new one was in the group before: who has left, and come
+ * back as the only one, may still lack some of that. (Of what he was sent alone he lacks nothing: on the same conduit the
+ * answer to his leaving was behind it, and he could not come back before that.)
+ *
+ * A sample that is going out piece by piece stays on the way that it began on. So the move is noted only when it has ended:
+ * whoever moves then waits for all of its pieces as well. */
 static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
 {
-    int now = publisher->multicast      ? publisher->conduit
-              : publisher->singles == 1 ? -1 - (int)publisher->only
-                                        : INT32_MIN;
+    int now = way_of(publisher);
     int before = publisher->current;
-    if (publisher->way != PYDDSI_WAY_AUTO || now == INT32_MIN || now == before) {
+    if (!changes_way(publisher) || publisher->streaming) {
         return;
     }
     publisher->current = now;
@@ -85,11 +105,16 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
         old->draft_at = node->now;
         pdi_bitset_set(node->work, old->number);
     }
-    if (before >= 0 && now < 0) {
-        struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
-        bool heard = pdi_node_member(node, &node->out[before], publisher->only)->joined;
+    if (before >= 0) {
+        publisher->left_number = node->out[before].window.next;
+    }
+    if (now < 0 && publisher->conduit < node->config.multicasts) {
+        const struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
+        const struct pdi_member *member =
+            pdi_node_member(node, &node->out[publisher->conduit], publisher->only);
+        bool heard = member->joined && (before >= 0 || member->acked < publisher->left_number);
         publisher->move_from =
-            heard && (on->features & PYDDSI_CAN_MIGRATE) != 0 ? (uint32_t)before + 1 : 0;
+            heard && (on->features & PYDDSI_CAN_MIGRATE) != 0 ? publisher->conduit + 1U : 0;
     } else if (before != INT32_MIN && before < 0 && now >= 0) {
         uint32_t peer = (uint32_t)(-1 - before);
         struct pdi_conduit *left = pdi_node_unicast(node, peer);
@@ -120,12 +145,19 @@ static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
 static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes,
                  pdi_time now);
 
+/* Whether some match has not been told. Not only who is learning has such: a plan that was made since for another reason
+ * may have found that the peer knows the name by now. */
+static bool owes_match(const struct pdi_node *node, const struct pdi_publisher *publisher)
+{
+    return pdi_bitset_find(publisher->untold, node->peers_used, 0) < node->peers_used;
+}
+
 /* After news from the peers: who waited to hear a name may know it now, and then the match is told. */
 void pdi_plan_learn(struct pdi_node *node, pdi_time now)
 {
     for (uint32_t i = 0; i < node->publishers_used; i++) {
         struct pdi_publisher *publisher = &node->publishers[i];
-        if (!publisher->used || !publisher->learning) {
+        if (!publisher->used || (!publisher->learning && !owes_match(node, publisher))) {
             continue;
         }
         publisher->planned = 0;
@@ -154,6 +186,9 @@ int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time no
     if (!publisher->planned || publisher->link_changes != changes ||
         publisher->member_changes != node->member_changes) {
         make(node, publisher, changes, now);
+    }
+    if (publisher->streaming && changes_way(publisher)) {
+        return PYDDSI_AGAIN; /* what is put meanwhile waits for the end of the sample in pieces */
     }
     return publisher->move_after == 0 || moved(node, publisher) ? PYDDSI_OK : PYDDSI_AGAIN;
 }

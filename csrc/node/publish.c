@@ -107,7 +107,9 @@ int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now)
 {
     uint32_t piece = model->kind == PYDDSI_SDATA ? pdi_way_piece(node, model, bytes.size) : 0;
-    if (piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) {
+    bool narrow = conduit->packet_max != node->config.packet_max;
+    if ((piece != 0 && (conduit->features & PYDDSI_CAN_FRAGMENT) == 0) ||
+        (narrow && bytes.size + pdi_way_overhead(node, model, false) > conduit->packet_max)) {
         return PYDDSI_BAD_ARGUMENT;
     }
     int status = pdi_reliable_room(node, conduit, (uint32_t)bytes.size,
@@ -161,7 +163,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         if (!publisher->reliable && piece != 0 && size > node->scratch.size) {
             return PYDDSI_BAD_ARGUMENT;
         }
-        uint32_t without = pdi_way_fit(node, publisher, &model, piece, &way);
+        uint32_t without = pdi_way_fit(node, publisher, &model, size, piece, &way);
         if (publisher->reliable) {
             int status = write_all(node, publisher, &way, &model, payload, piece, now);
             if (status != PYDDSI_OK) {
@@ -200,11 +202,14 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
         return PYDDSI_BAD_ARGUMENT;
     }
     struct pdi_entry model = {.kind = PYDDSI_WDATA, .flags = reliable ? PYDDSI_R : 0};
+    size_t bytes = name.size + size + 5 + pdi_way_overhead(node, &model, false);
     way.group = node->config.multicasts != 0 && node->out[0].members != 0 ? &node->out[0] : NULL;
     way.singles = way.bits;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         bool grouped = way.group != NULL && pdi_node_member(node, way.group, peer)->joined;
-        if (pdi_session_established(node, peer) && !grouped) {
+        uint32_t most = pdi_node_unicast(node, peer)->packet_max;
+        bool fits = most == node->config.packet_max || bytes <= most;
+        if (pdi_session_established(node, peer) && !grouped && fits) {
             pdi_bitset_set(way.bits, peer);
             way.count++;
         }
@@ -253,6 +258,12 @@ int pdi_node_conduit(const struct pdi_node *node, uint32_t handle)
     return publisher->singles != 0 ? -1 - (int)publisher->only : INT32_MIN;
 }
 
+bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle)
+{
+    const struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    return publisher != NULL && publisher->reliable;
+}
+
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
                            size_t size)
 {
@@ -266,7 +277,7 @@ void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *pu
 {
     struct pdi_entry model = model_of(publisher);
     *way = pdi_way_usual(node, publisher);
-    (void)pdi_way_fit(node, publisher, &model, pdi_way_piece(node, &model, size), way);
+    (void)pdi_way_fit(node, publisher, &model, size, pdi_way_piece(node, &model, size), way);
 }
 
 /* Whether all of these find room, in each window all that goes there. Large ones may go other ways than small ones. */

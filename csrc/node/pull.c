@@ -13,7 +13,7 @@ static bool has_period(const struct pdi_puller *puller)
 }
 
 /* The next waiting pull becomes the one that is answered, if none is. */
-static void next_ask(struct pdi_puller *puller)
+static void next_ask(struct pdi_node *node, struct pdi_puller *puller)
 {
     if (puller->wanting || puller->ends || puller->asks == 0) {
         return;
@@ -24,20 +24,19 @@ static void next_ask(struct pdi_puller *puller)
     puller->wanting = limit != 0; /* else there is only the mark */
     puller->ends = 1;
     puller->left = limit;
+    node->kick = 1; /* a pull that found no place need not wait for the ACK of this answer */
 }
 
-/* One more pull: it is answered when those before it have been, each with its own end mark. */
-static void ask(struct pdi_node *node, struct pdi_puller *puller, uint64_t limit, pdi_time now)
+/* Whether this pull is for that one. */
+static bool is_for(const struct pdi_puller *puller, uint32_t peer, const pyddsi_message *message)
 {
-    if (puller->asks == PDI_PULLS_MAX) {
-        pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, puller->space, puller->id, 1, now);
-        return;
-    }
-    puller->asked[puller->asks++] = limit;
-    next_ask(puller);
+    return puller->used && puller->peer == peer && puller->id == message->rid &&
+           puller->space == message->space && puller->mode != PYDDSI_PUSH &&
+           puller->mode != PYDDSI_PERIODIC_PUSH;
 }
 
-/* AGAIN: there is no room for the end of an answer, so the pull waits. */
+/* It is answered when those before it have been, each with its own end mark. AGAIN: too many wait already, or there is no
+ * room for the end of an answer; so the pull waits in its order, and what its peer says behind it. */
 int pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                    pdi_time now)
 {
@@ -46,12 +45,17 @@ int pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *m
     uint64_t limit = limited ? message->limit : closes ? 0 : UINT64_MAX;
     bool found = false;
     for (uint32_t i = 0; i < node->pullers_used; i++) {
+        const struct pdi_puller *puller = &node->pullers[i];
+        if (is_for(puller, peer, message) && puller->asks == PDI_PULLS_MAX) {
+            return PYDDSI_AGAIN;
+        }
+    }
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->peer == peer && puller->id == message->rid &&
-            puller->space == message->space && puller->mode != PYDDSI_PUSH &&
-            puller->mode != PYDDSI_PERIODIC_PUSH) {
+        if (is_for(puller, peer, message)) {
             found = true;
-            ask(node, puller, limit, now);
+            puller->asked[puller->asks++] = limit;
+            next_ask(node, puller);
         }
     }
     if (!found) {
@@ -118,7 +122,7 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
     }
     puller->ends = 0;
     puller->wanting = 0;
-    next_ask(puller);
+    next_ask(node, puller);
     return true;
 }
 

@@ -136,12 +136,26 @@ static uint32_t sender(struct pdi_node *node, const pyddsi_endpoint *from)
     return peer;
 }
 
+/* The connection is over. What we sent there last may not have arrived, so the session is over as well; a new connection
+ * begins another. */
+static void lost(struct pdi_node *node, const pyddsi_endpoint *from, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, from);
+    if (peer != PDI_NONE) {
+        pdi_session_end(node, peer, PYDDSI_END_LINK, 0, now);
+    }
+}
+
 void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now)
 {
     size_t room;
     const uint8_t *data = pdi_node_slot(node, &room);
     uint16_t epoch = 0;
     node->now = now > node->now ? now : node->now;
+    if (size == 0 && pdi_endpoint_is_stream(from)) {
+        lost(node, from, now);
+        return;
+    }
     node->stats.packets_in++;
     node->stats.bytes_in += size;
     if (size > room) {

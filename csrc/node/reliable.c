@@ -110,7 +110,7 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         conduit->waiting = 0;
         return first;
     }
-    if (node->config.latency_us == 0 || conduit->waiting >= node->config.packet_max) {
+    if (node->config.latency_us == 0 || conduit->waiting >= conduit->packet_max) {
         conduit->flush = conduit->flush || node->config.latency_us == 0;
         wake(node, conduit);
     } else if (conduit->flush_at == PDI_TIME_NEVER) {

@@ -23,6 +23,12 @@ static size_t room_of(const struct pdi_node *node, size_t room)
     return room < node->config.packet_max ? room : node->config.packet_max;
 }
 
+/* The same for one conduit, whose receiver may take less than others. */
+static size_t room_on(const struct pdi_conduit *conduit, size_t room)
+{
+    return room < conduit->packet_max ? room : conduit->packet_max;
+}
+
 static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
 {
     if (conduit->peer == PDI_NONE && conduit->members == node->established) {
@@ -73,6 +79,7 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     if (s && peer == conduit->peer) {
         conduit->synch_point = now;
         conduit->unsynched = 0;
+        conduit->unsynched_bytes = 0;
     }
     node->stats.synchs_out++;
     node->stats.messages_out++;
@@ -118,7 +125,7 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
 
 /* Whether the last message of this packet should carry S. */
 static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *conduit,
-                         uint32_t in_packet, pdi_time now)
+                         uint32_t in_packet, size_t bytes, pdi_time now)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint32_t quarter = conduit->window.entries_max / 4 + 1;
@@ -126,6 +133,7 @@ static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *
     pdi_time synch = node->config.synch_ms * PDI_TIME_MS;
     pdi_time rtt = 2 * PDI_TIME_US * node->config.rtt_us;
     return conduit->draining || conduit->unsynched + in_packet >= quarter ||
+           conduit->unsynched_bytes + bytes >= conduit->window.size / 4 ||
            (outstanding > 3 * quarter && conduit->unsynched + in_packet > quarter / 4) ||
            now - conduit->synch_point >= (synch > rtt ? synch - rtt : 0);
 }
@@ -156,16 +164,22 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
         return 0;
     }
     uint32_t count = (uint32_t)(number - conduit->sent);
-    if (wants_answer(node, conduit, count, now)) {
+    size_t bytes = (size_t)(at - out);
+    if (wants_answer(node, conduit, count, bytes, now)) {
         *header |= PYDDSI_S;
         conduit->synch_point = now;
         conduit->unsynched = 0;
+        conduit->unsynched_bytes = 0;
+        if (node->resting) {
+            pdi_session_rouse(node, now);
+        }
         if (conduit->timed == 0) {
             conduit->timed = number;
             conduit->timed_at = now;
         }
     } else {
         conduit->unsynched += count;
+        conduit->unsynched_bytes += bytes;
     }
     conduit->sent = number;
     node->stats.messages_out += count;
@@ -283,11 +297,10 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
     return 0;
 }
 
-int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
-                    pyddsi_endpoint *to, pdi_time now)
+/* Replies, and what is to be said to one peer. */
+static size_t say(struct pdi_node *node, uint8_t *packet, size_t most, pyddsi_endpoint *to,
+                  pdi_time now)
 {
-    node->now = now > node->now ? now : node->now;
-    size_t most = room_of(node, room);
     size_t got = 0;
     while (got == 0 && node->reply_head != node->reply_tail) {
         const struct pdi_reply *reply = &node->replies[node->reply_tail++ % PDI_REPLIES_MAX];
@@ -305,16 +318,11 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
             pdi_bitset_clear(node->talk, peer);
         }
     }
-    uint32_t conduits = node->config.multicasts + node->peers_used;
-    uint32_t number;
-    while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
-        struct pdi_conduit *conduit = &node->out[number];
-        *to = conduit->to;
-        got = conduit_packet(node, conduit, packet, most, now);
-        if (got == 0) {
-            pdi_bitset_clear(node->work, number);
-        }
-    }
+    return got;
+}
+
+static int went(struct pdi_node *node, size_t got, size_t *size)
+{
     if (got == 0) {
         return PYDDSI_AGAIN;
     }
@@ -322,6 +330,44 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
     node->stats.packets_out++;
     node->stats.bytes_out += got;
     return PYDDSI_OK;
+}
+
+int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
+                    pyddsi_endpoint *to, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    size_t most = room_of(node, room);
+    size_t got = say(node, packet, most, to, now);
+    uint32_t conduits = node->config.multicasts + node->peers_used;
+    uint32_t number;
+    while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
+        struct pdi_conduit *conduit = &node->out[number];
+        *to = conduit->to;
+        got = conduit_packet(node, conduit, packet, room_on(conduit, most), now);
+        if (got == 0) {
+            pdi_bitset_clear(node->work, number);
+        }
+    }
+    return went(node, got, size);
+}
+
+/* A conduit's own SYNCH is not urgent: it says how far the sender is, and must not overtake that. */
+int pdi_node_output_urgent(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
+                           pyddsi_endpoint *to, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    size_t most = room_of(node, room);
+    size_t got = say(node, packet, most, to, now);
+    uint32_t conduits = node->config.multicasts + node->peers_used;
+    uint32_t number = 0;
+    while (got == 0 && (number = pdi_bitset_find(node->work, conduits, number)) < conduits) {
+        struct pdi_conduit *conduit = &node->out[number++];
+        if (conduit->open && conduit->wanted != 0) {
+            *to = conduit->to;
+            got = again(node, conduit, packet, room_on(conduit, most), now);
+        }
+    }
+    return went(node, got, size);
 }
 
 void pdi_node_flush(struct pdi_node *node, pdi_time now)

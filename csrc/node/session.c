@@ -97,6 +97,13 @@ static uint16_t unicast_id(const struct pdi_node *node, const struct pdi_node_pe
     return narrow ? 0 : node->unicast_id;
 }
 
+/* zhe closes a connection by which a larger packet comes. */
+static uint32_t packet_max(const struct pdi_node *node, const struct pdi_node_peer *who)
+{
+    bool narrow = pdi_endpoint_is_stream(&who->endpoint) && who->session == 0;
+    return narrow ? PDI_STREAM_PACKET_ZHE : node->config.packet_max;
+}
+
 static bool open_window(struct pdi_node *node, uint32_t peer)
 {
     struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
@@ -134,6 +141,7 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
         .id = unicast_id(node, who),
         .open = 1,
         .features = who->features,
+        .packet_max = packet_max(node, who),
         .flush_at = PDI_TIME_NEVER,
         .synch_wait = node->config.synch_ms * PDI_TIME_MS,
         .sent = first,
@@ -146,6 +154,7 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     int status =
         pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2);
     pdi_window_start(&conduit->window, first);
+    node->narrow += conduit->packet_max != node->config.packet_max;
     return status == PYDDSI_OK;
 }
 
@@ -162,6 +171,7 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
         conduit->big_left = 0;
     }
     pdi_pages_put(&node->window_pages, conduit->block, conduit->block_pages);
+    node->narrow -= conduit->open && conduit->packet_max != node->config.packet_max;
     conduit->open = 0;
     conduit->draft_size = conduit->draft_samples = conduit->sealed_size = conduit->sealed_samples =
         0;
@@ -248,6 +258,7 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->since = who->heard = now;
     who->ping = 0;
     who->ping_next = now;
+    who->rests = 0;
     who->reason = 0;
     who->farewell = 0;
     who->slots = 0;

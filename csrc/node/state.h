@@ -58,6 +58,7 @@
 #define PDI_ROUTE_READERS   32U  /* of one resource, in the cache; more are looked up each time */
 #define PDI_OVERRIDES_MAX   16U
 #define PDI_LOCATOR_MAX     64U
+#define PDI_STREAM_PACKET_ZHE 100U /* what zhe takes through a connection, and no more */
 #define PDI_BARRIERS_MAX    64U
 #define PDI_MOVES_MAX       64U
 #define PDI_PULLS_MAX       8U /* pulls of one subscription that may wait for their answer */
@@ -67,7 +68,9 @@
 #define PDI_AGAIN_MS         5U  /* the first pause before a contested declaration is told again, */
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
 #define PDI_PING_MS          500U
-#define PDI_PINGS_FIRST  8U /* answers until then come from pings that go sixteen times as often */
+#define PDI_PINGS_FIRST 8U /* answers until then come from pings that go sixteen times as often */
+#define PDI_REST_LEASE_MS                                                                          \
+    5000U /* where a peer has none: an idle one hears a PING every other lease */
 #define PDI_PING_LOST_MS 2000U /* a PING without an answer for so long is lost */
 
 /* ---- what a conduit remembers of one of its members ---- */
@@ -95,6 +98,7 @@ struct pdi_conduit {
     uint8_t flush;     /* what waits may go now */
     uint8_t synch;     /* a SYNCH is to go: 1 without, 2 with S */
     uint32_t features; /* what every receiver of its packets can */
+    uint32_t packet_max; /* its packets have so many bytes at most */
     uint32_t members;  /* that hold the window, */
     uint32_t detached; /* and that it does not wait for */
 
@@ -104,7 +108,8 @@ struct pdi_conduit {
     pdi_time flush_at;         /* when what waits must go */
     pdi_time synch_point;      /* the last S or SYNCH, or the first message in an empty window */
     pdi_time synch_wait;       /* how long until the next SYNCH */
-    uint32_t unsynched;        /* messages sent since the last S */
+    uint32_t unsynched;        /* messages sent since the last S, */
+    uint64_t unsynched_bytes;  /* and bytes of packets */
     uint32_t wanted;           /* entries marked as wanted again, */
     uint64_t wanted_from;      /* none before this */
     uint64_t promised;         /* while guards are looked at: bytes, */
@@ -166,9 +171,11 @@ struct pdi_node_peer {
     pdi_time ping_at;
     pdi_time ping_patience; /* how long it may take */
     pdi_time ping_next;
-    pdi_time heard; /* when its last packet came */
-    pdi_time since; /* established */
-    uint32_t slots; /* packets that it keeps from being reused, waiting for earlier ones */
+    uint64_t ping_traffic; /* what had been sent and delivered at the last PING */
+    uint8_t rests;         /* it is measured seldom, until there is traffic */
+    pdi_time heard;        /* when its last packet came */
+    pdi_time since;        /* established */
+    uint32_t slots;        /* packets that it keeps from being reused, waiting for earlier ones */
 };
 
 /* ---- a publisher ---- */
@@ -205,7 +212,8 @@ struct pdi_publisher {
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
     uint64_t move_life;   /* or its session is another than this */
-    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
+    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet; */
+    uint64_t left_number; /* and the next number of the group when it was left */
 
     /* a large sample going out piece by piece (stream.c) */
     uint8_t streaming;
@@ -399,6 +407,7 @@ struct pdi_node {
     uint32_t peers_used;      /* slots at and above were never used */
     uint32_t established;     /* how many are */
     uint32_t opening;
+    uint32_t narrow; /* peers that take smaller packets than the others */
     uint32_t member_changes;   /* counts sessions that came or went */
     uint32_t audience_changes; /* counts matches that came or went */
     uint64_t *ended;           /* bit: this peer is EXPIRED and waits for housekeeping */
@@ -412,6 +421,7 @@ struct pdi_node {
     uint8_t *window_memory;
     struct pdi_pages window_pages;
     pdi_time told_all; /* when a packet last went to all */
+    uint8_t resting;   /* some peer rests */
 
     struct pdi_reply replies[PDI_REPLIES_MAX];
     uint32_t reply_head, reply_tail;
@@ -543,6 +553,8 @@ bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
+/* There is traffic again: peers that rest are measured from now on. */
+void pdi_session_rouse(struct pdi_node *node, pdi_time now);
 
 /* session.c: beginnings and ends */
 uint32_t pdi_session_find(const struct pdi_node *node, const pyddsi_endpoint *endpoint);
@@ -661,7 +673,8 @@ bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *pub
                     pyddsi_bytes payload, struct pdi_way *way);
 /* Leaves those who can read such a message; answers how many go without. The way must stay where it is. */
 uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                     const struct pdi_entry *model, uint32_t piece, struct pdi_way *way);
+                     const struct pdi_entry *model, size_t size, uint32_t piece,
+                     struct pdi_way *way);
 /* Adds to what is promised in each window of the way; 0 samples: nothing is any more. */
 void pdi_way_promise(struct pdi_node *node, const struct pdi_way *way, uint64_t bytes,
                      uint32_t numbers, uint32_t samples);

@@ -5,7 +5,8 @@
  *
  * The pieces are the fragments that a sample of this size has anyway; what is new is only that they are committed over
  * time, with other messages of the conduit between them. Who is to get the sample is settled at its beginning: who comes
- * later does not get the rest of it, and for who leaves the rest is not sent.
+ * later does not get the rest of it, and for who leaves the rest is not sent. A way that has changed meanwhile is taken by
+ * what comes after it (plan.c).
  *
  * A sample that is given up in the middle must not stay at its receivers as a torso: a last piece that contradicts the
  * others (another total) makes them drop it, with a line in their ledger.
@@ -59,6 +60,7 @@ static void finish(struct pdi_node *node, struct pdi_publisher *publisher)
         flow->used = flow->used && (flow->torso || flow->publisher != index);
     }
     publisher->streaming = 0;
+    publisher->planned = 0; /* a move may have waited for this */
 }
 
 int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_time now)
@@ -232,6 +234,7 @@ void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, p
         }
     }
     publisher->streaming = 0;
+    publisher->planned = 0;
     pdi_stream_tick(node, now);
 }
 

@@ -126,6 +126,26 @@ static void acknowledge(struct pdi_node *node, uint32_t peer, uint32_t conduit, 
     pdi_bitset_set(node->talk, peer);
 }
 
+/* Nobody has asked; but after a farewell nobody can, and what has come would be written down as lost there. */
+void pdi_node_acknowledge(struct pdi_node *node)
+{
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        for (uint32_t conduit = 0;
+             pdi_session_established(node, peer) && conduit < node->config.conduits_in; conduit++) {
+            acknowledge(node, peer, conduit, true);
+        }
+    }
+}
+
+uint32_t pdi_node_doubts(const struct pdi_node *node)
+{
+    uint32_t doubts = 0;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        doubts += pdi_session_established(node, peer) && node->peers[peer].probes != 0;
+    }
+    return doubts;
+}
+
 /* An order went on: another one may have waited for it to. */
 static void went_on(struct pdi_node *node)
 {
@@ -251,6 +271,9 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     pyddsi_message message = {.kind = PYDDSI_ACKNACK};
     if (!order->synched || who->probes != 0) { /* in doubt: these may not be its numbers */
         return 0;
+    }
+    if (node->resting) {
+        pdi_session_rouse(node, now);
     }
     /* Without a slot nothing that is early could be kept: then nothing is asked for until the sender's next SYNCH. */
     bool starved = node->slot == PDI_POOL_NONE && pdi_pool_free(&node->pool) == 0;

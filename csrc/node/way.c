@@ -50,7 +50,7 @@ static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
 /* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
  * goes without. The answer is how many do. */
 static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                    struct pdi_way *way, uint32_t needed)
+                    struct pdi_way *way, uint32_t needed, size_t bytes)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     uint32_t without = 0;
@@ -64,7 +64,9 @@ static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *pub
         if (grouped && (way->group->features & needed) != needed) {
             pdi_bitset_set(way->bits, peer);
         }
-        if (pdi_bitset_test(way->bits, peer) && (node->peers[peer].features & needed) != needed) {
+        if (pdi_bitset_test(way->bits, peer) &&
+            ((node->peers[peer].features & needed) != needed ||
+             bytes > pdi_node_unicast(node, peer)->packet_max)) {
             pdi_bitset_clear(way->bits, peer);
             without++;
         }
@@ -77,10 +79,20 @@ static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *pub
 }
 
 uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                     const struct pdi_entry *model, uint32_t piece, struct pdi_way *way)
+                     const struct pdi_entry *model, size_t size, uint32_t piece,
+                     struct pdi_way *way)
 {
     uint32_t needed = needs(model, piece);
-    return needed != 0 ? fit(node, publisher, way, needed) : 0;
+    size_t bytes = 0;
+    if (node->narrow != 0) { /* somebody takes small packets alone */
+        struct pdi_entry plain = *model;
+        plain.mark = 0;
+        bytes = piece != 0 ? node->config.packet_max
+                           : size + pdi_way_overhead(node, &plain, false);
+    }
+    return needed != 0 || bytes > PDI_STREAM_PACKET_ZHE
+               ? fit(node, publisher, way, needed, bytes)
+               : 0;
 }
 
 bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,

@@ -31,7 +31,18 @@
 /* Bytes of the longest text, without a zero at its end: udp/[8 groups of 4]:65535 */
 #define PDI_ENDPOINT_TEXT_MAX 51
 
-enum pdi_endpoint_kind { PDI_ENDPOINT_NONE = 0, PDI_ENDPOINT_UDP4 = 4, PDI_ENDPOINT_UDP6 = 6 };
+enum pdi_endpoint_kind {
+    PDI_ENDPOINT_NONE = 0,
+    PDI_ENDPOINT_UDP4 = 4,
+    PDI_ENDPOINT_UDP6 = 6,
+    PDI_ENDPOINT_TCP4 = 14, /* and whatever is above: connections, which hear no groups */
+};
+
+/* Whether a connection leads there. */
+static inline int pdi_endpoint_is_stream(const pyddsi_endpoint *endpoint)
+{
+    return endpoint->kind >= PDI_ENDPOINT_TCP4;
+}
 
 /* Whether both are the same place: 1 or 0. */
 static inline int pdi_endpoint_equal(const pyddsi_endpoint *a, const pyddsi_endpoint *b)

@@ -111,6 +111,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
         slots_lay(&to->predicates_free, sizes->predicates, sizeof *to->predicates, carve);
     to->names = pdi_carve(carve, sizes->units, PDI_REGISTRY_UNIT);
     uint64_t *pages = pdi_carve(carve, PDI_BITSET_WORDS((size_t)sizes->units), sizeof *pages);
+    to->late = pdi_carve(carve, 1, sizeof *to->late);
     to->changes = pdi_carve(carve, sizes->changes, sizeof *to->changes);
     map_lay(&to->topic_map, sizes->topics, config, 1, carve);
     map_lay(&to->owned, sizes->definitions + sizes->subscriptions, config, 2, carve);
@@ -118,6 +119,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
     if (pages == NULL)
         return;
     pdi_pages_init(&to->name_pages, pages, sizes->units);
+    pdi_late_init(to->late);
     memset(to->peers, 0, sizes->peers * sizeof *to->peers);
     memset(to->joined, 0, PDI_BITSET_WORDS((size_t)sizes->peers) * sizeof *to->joined);
     memset(to->said, PDI_SAID_NOTHING, said);
@@ -286,6 +288,14 @@ pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t spac
     if (topic == PDI_CHAIN_END)
         return (pyddsi_bytes){NULL, 0};
     return pdi_topic_name(registry, &registry->topics[topic]);
+}
+
+pyddsi_bytes pdi_registry_name_late(const struct pdi_registry *registry, uint8_t space, uint64_t id)
+{
+    pyddsi_bytes name = pdi_registry_name(registry, space, id);
+    return name.size != 0 || id > PDI_REGISTRY_ID_MAX
+               ? name
+               : pdi_late_find(registry->late, pdi_topic_key(space, id));
 }
 
 uint8_t pdi_registry_reliability(const struct pdi_registry *registry, uint8_t space, uint64_t id)

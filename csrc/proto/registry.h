@@ -67,6 +67,7 @@
 #define PDI_REGISTRY_REFUSED  16   /* beside pyddsi_status: the session cannot go on */
 #define PDI_REGISTRY_PENDING  255  /* beside pdi_status: some peer has not answered yet */
 #define PDI_REGISTRY_ROOM_MIN 1200 /* so that any single declaration fits */
+#define PDI_REGISTRY_ROOM_LEAST 64 /* any without a text */
 
 /* Of results. */
 enum pdi_status {
@@ -152,7 +153,8 @@ bool pdi_registry_pending(const struct pdi_registry *registry, uint32_t peer);
 /* Whether all that is pending for this peer has been told before and was to be tried again: there is no hurry. */
 bool pdi_registry_contested(const struct pdi_registry *registry, uint32_t peer);
 /* The body of the next DECLARE for this peer, as it stands behind the sequence number (the count, then the declarations),
- * in at most room bytes, PDI_REGISTRY_ROOM_MIN or more; all of one *space. What was written counts as sent: it is
+ * in at most room bytes, PDI_REGISTRY_ROOM_LEAST or more; all of one *space. What does not fit by itself, where room is less
+ * than PDI_REGISTRY_ROOM_MIN, is refused as if the peer had no space. What was written counts as sent: it is
  * delivered, or the peer leaves. OK; AGAIN: nothing now. */
 int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *out, size_t room,
                         size_t *size, uint8_t *space);
@@ -191,6 +193,9 @@ const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *re
 
 /* What is known of an id: its name (size 0: none), and what its definition says, BY_RESOURCE and VOLATILE if nothing. */
 pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t space, uint64_t id);
+/* The same; else what it was called last, as far as that is remembered (late.h): for people, who read late. */
+pyddsi_bytes pdi_registry_name_late(const struct pdi_registry *registry, uint8_t space,
+                                    uint64_t id);
 /* What the peers have declared; answers how many that are, of which the first `max` are written, with the names in
  * names[room]. */
 size_t pdi_registry_known(const struct pdi_registry *registry, pyddsi_known *known, size_t max,

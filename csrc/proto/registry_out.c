@@ -183,10 +183,16 @@ static uint32_t batch_fill(struct pdi_registry *registry, uint32_t peer, uint32_
                 left = PDI_CHAIN_END;
             continue;
         }
-        if (batch->count == registry->peers[peer].batch_max ||
-            (forgets ? forget_put(registry, at, body) : declaration_put(registry, at, body)) !=
-                PYDDSI_OK)
+        if (batch->count == registry->peers[peer].batch_max)
             break;
+        if ((forgets ? forget_put(registry, at, body) : declaration_put(registry, at, body)) !=
+            PYDDSI_OK) {
+            if (batch->count != 0 || forgets)
+                break;
+            pdi_local_refuse(registry, peer, at, PDI_STATUS_SPACE); /* it never fits */
+            left = left == at ? PDI_CHAIN_END : left;
+            continue;
+        }
         *space = local->space;
         batch->forgets = forgets;
         batch->items[batch->count++] = at;
@@ -233,7 +239,7 @@ bool pdi_registry_contested(const struct pdi_registry *registry, uint32_t peer)
 int pdi_registry_output(struct pdi_registry *registry, uint32_t peer, uint8_t *out, size_t room,
                         size_t *size, uint8_t *space)
 {
-    PDI_CHECK(room >= PDI_REGISTRY_ROOM_MIN);
+    PDI_CHECK(room >= PDI_REGISTRY_ROOM_LEAST);
     struct pdi_registry_peer *hears = &registry->peers[peer];
     struct body body = body_begin(out, room);
     if (!pdi_registry_pending(registry, peer))

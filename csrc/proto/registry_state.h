@@ -36,6 +36,7 @@
 
 #include "base/bitset.h"
 #include "base/pages.h"
+#include "proto/late.h"
 #include "proto/registry.h"
 #include "proto/registry_chain.h"
 
@@ -200,6 +201,7 @@ struct pdi_registry {
     struct pdi_predicate *predicates;
     uint8_t *names;
     struct pdi_pages name_pages;
+    struct pdi_late *late; /* what ids were called whose last definer has gone */
 
     struct pdi_map topic_map; /* key of a topic to its index */
     struct pdi_map owned;     /* topic, kind and peer to a definition or subscription */

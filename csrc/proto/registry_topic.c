@@ -80,6 +80,9 @@ void pdi_topic_undefine(struct pdi_registry *registry, uint32_t topic)
     PDI_CHECK(defined->definers > 0);
     if (--defined->definers > 0)
         return;
+    pdi_late_put(registry->late, defined->key,
+                 (pyddsi_bytes){registry->names + (size_t)defined->name_unit * PDI_REGISTRY_UNIT,
+                                defined->name_size});
     pdi_topic_unlink(registry, topic);
     pdi_pages_put(&registry->name_pages, defined->name_unit, pdi_units(defined->name_size));
     registry->named_count--;

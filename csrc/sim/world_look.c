@@ -150,13 +150,11 @@ static const char *busy(const struct pdi_world *world, int node)
 
 bool pdi_world_quiet(const struct pdi_world *world, const char **why)
 {
-    const char *reason = NULL;
+    const char *reason = world->fault; /* all else follows from it */
     for (int node = 0; node < world->count && reason == NULL; node++) {
         if (world->nodes[node].node != NULL)
             reason = busy(world, node);
     }
-    if (reason == NULL && world->fault != NULL)
-        reason = world->fault;
     if (why != NULL)
         *why = reason;
     return reason == NULL;

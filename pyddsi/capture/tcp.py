@@ -131,7 +131,7 @@ class Streams:
             return out  # an acknowledgement
         key = (packet.source, packet.destination)
         if flags & _RST:
-            for side in (key, key[::-1]):
+            for side in (key, (packet.destination, packet.source)):
                 if side in self._directions:
                     self._close(self._directions[side], packet, out, lost=False)
             return out

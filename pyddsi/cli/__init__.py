@@ -13,6 +13,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
+from typing import TextIO
 
 import pyddsi
 from pyddsi.cli._arguments import Parser, UsageError
@@ -60,9 +62,20 @@ def parser(arguments: Sequence[str] = ()) -> Parser:
     return top
 
 
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _silence() -> None:
+    """What standard output still holds goes nowhere; Python would complain of it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    sys.stdout = sys.stdout or _nowhere()  # who closed them wants to hear nothing
+    sys.stderr = sys.stderr or _nowhere()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without arrows still gets its lines
     try:
@@ -80,9 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pyddsi: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()  # the reader has seen enough (`| head`)
         return 0
+    except OSError as error:
+        _silence()  # most likely a full disk
+        print(f"pyddsi: {error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as end:
         from pyddsi.cli._session import Terminated  # noqa: PLC0415 - only then
 

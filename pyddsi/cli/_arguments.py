@@ -57,10 +57,10 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """What is known, and what is left."""
         if not self.mixed:
-            return super().parse_known_args(args, namespace)
+            return super().parse_known_args(args, namespace or argparse.Namespace())
         self.mixed = False  # what follows comes back here
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            return self.parse_known_intermixed_args(args, namespace or argparse.Namespace())
         finally:
             self.mixed = True
 

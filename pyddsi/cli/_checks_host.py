@@ -179,7 +179,7 @@ def sessions(machine: Machine) -> Iterator[Finding]:
         return
     host = f"[{machine.group[0]}]" if ":" in machine.group[0] else machine.group[0]
     beside = machine.config.replace(
-        group=f"{host}:{20000 + os.getpid() % 12000}", port=0, id=b"", peers=()
+        group=f"{host}:{20000 + os.getpid() % 12000}", listen=(), id=b"", peers=()
     )
     start = time.monotonic()
     try:

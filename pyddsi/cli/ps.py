@@ -91,7 +91,8 @@ def _row(peer: Peer | None, process: Process | None) -> list[str]:
 def _plain(process: Process | None) -> dict[str, object] | None:
     if process is None:
         return None
-    return asdict(process) | {"ports": sorted(process.ports)}
+    found: dict[str, object] = asdict(process)
+    return found | {"ports": sorted(process.ports)}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -58,3 +58,4 @@ if TYPE_CHECKING:
 
     def __getattr__(name: str) -> type[Layer]:
         """For type checkers, which do not see what the table makes."""
+        ...

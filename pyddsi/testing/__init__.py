@@ -16,18 +16,19 @@ The nodes are the real ones: the same compiled core that speaks to a network. do
     _scenarios  worlds that play by themselves
     _sim        Sim: nodes, links, time
      └ _node    Node: faults, looks
-        ├ _declaring               resources, publishers and subscribers made
         ├ _options                 what it can be told at its start
         ├ _publisher, _subscriber  the two ends of a way, and samples
-        │  └ _declared             what they have in common
-        ├ _looks                   Event, Drop, Stats, Peer, Window, Packet
+        ├ _looks                   Packet
         └ _world                   the memory, its clock, numbers for names
+
+What a node declares, and what it can be asked, is as a session has it (_declare.py, _declared.py, _looks.py in pyddsi).
 """
 
 from __future__ import annotations
 
-from pyddsi.testing._declared import Declared, Resource, Selection
-from pyddsi.testing._looks import Drop, Event, Packet, Peer, Stats, Window
+from pyddsi._declared import Declared, Resource, Selection
+from pyddsi._looks import Drop, Event, Peer, Stats, Window
+from pyddsi.testing._looks import Packet
 from pyddsi.testing._node import Node
 from pyddsi.testing._options import NodeOptions
 from pyddsi.testing._publisher import Loan, Publisher, Stream

@@ -8,35 +8,41 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyddsi import names
-from pyddsi._native import ffi, lib, text
-from pyddsi.capture import Endpoint
-from pyddsi.errors import ClosedError
-from pyddsi.testing._declared import Declared, Resource, Selection
-from pyddsi.testing._declaring import Declaring
-from pyddsi.testing._looks import (
-    FEATURES,
-    STATUSES,
+from pyddsi._declare import Declaring
+from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
+from pyddsi._looks import (
     Drop,
     Event,
     Peer,
     Stats,
     Window,
     copied,
+    drops_of,
     endpoint,
+    event_of,
+    peer_of,
     raw_endpoint,
-    reason_name,
-    state_name,
 )
+from pyddsi._native import ffi, lib, text
+from pyddsi._values import nanoseconds, whole
+from pyddsi.capture import Endpoint
+from pyddsi.errors import ClosedError
 from pyddsi.testing._options import configure
-from pyddsi.testing._publisher import Buffer
-from pyddsi.testing._world import SECOND, TIMEOUT, World, nanoseconds, payload, whole
+from pyddsi.testing._publisher import Buffer, Publisher
+from pyddsi.testing._subscriber import Subscriber
+from pyddsi.testing._world import World, payload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyddsi._declared import Owner
     from pyddsi.testing._sim import Sim
 
 
-class Node(Declaring):
+class Node(Declaring[Publisher, Subscriber]):
     """One participant of a Sim. Made by `Sim.node`."""
+
+    DEPTH = 64
 
     def __init__(self, sim: Sim, world: World, name: str, options: Mapping[str, Any]) -> None:
         config = configure(options)
@@ -74,8 +80,6 @@ class Node(Declaring):
         state = "closed" if self.closed else "running" if self.running else "crashed"
         return f"<Node {self.name!r}, {state}>"
 
-    # ---- its life ----
-
     @property
     def running(self) -> bool:
         """Whether it has not crashed."""
@@ -83,9 +87,52 @@ class Node(Declaring):
             lib.pyddsi_sim_running(self.world.enter(), self.index)
         )
 
-    def as_node(self) -> Node:
+    # ---- what declaring needs ----
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return f"node {self.name!r}"
+
+    def as_owner(self) -> Owner:
         """Itself."""
         return self
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call the core for this node. ClosedError if it has crashed."""
+        return int(getattr(lib, f"pyddsi_sim_{name}")(self.enter(), self.index, *arguments))
+
+    def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
+        """Let time pass until `ready` answers something true, which is the result, or the time is over."""
+        return self.world.wait(timeout, ready)
+
+    def _number_of(self, name: str, attempt: int) -> int | None:
+        return None if attempt else self.world.number(name, self.rid_bits)
+
+    def _named(self, name: str, number: int) -> None:
+        self.world.named(name, number)
+
+    def _called(self, space: int, wire_id: int, name: str) -> None:
+        self.world.names.setdefault((space, wire_id), name)
+
+    def _publisher_made(self, name: str | int, number: int, handle: int, **rest: Any) -> Publisher:
+        return Publisher(self, name, number, handle, **rest)
+
+    def _subscriber_made(
+        self, name: str | int, number: int, handle: int, options: Any, **rest: Any
+    ) -> Subscriber:
+        del options  # that is for readers of a session
+        return Subscriber(self, name, number, handle, **rest)
+
+    def _refused(self) -> None:
+        self.world.blame()
+        if self.closed:
+            raise ClosedError(f"{self.title} is closed")
+
+    def _everything(self) -> Iterable[Declared]:
+        return (thing for node in self.world.nodes for thing in node.declared.values())
+
+    # ---- its life ----
 
     def enter(self) -> Any:
         """The handle of the world, if this node can still do something in it."""
@@ -253,21 +300,11 @@ class Node(Declaring):
                 self.matches.setdefault(raw.handle, set()).discard(event.peer)
 
     def _event(self, raw: Any) -> Event:
-        kind = text(lib.pyddsi_event_name(raw.kind))
-        resource = self.name_of(0, raw.resource)
-        return Event(
-            kind,
-            raw.time_ns,
+        return event_of(
+            raw,
             peer=self._name_by_id(bytes(raw.id[0 : raw.id_size])) if raw.id_size else None,
             of=self.declared.get(raw.handle),
-            status=STATUSES.get(raw.status, "other"),
-            reason=reason_name(raw.reason) if kind == "disconnected" else None,
-            resource=resource,
-            conduit=raw.conduit,
-            first=raw.first,
-            last=raw.last,
-            incarnation=raw.incarnation,
-            endpoint=endpoint(raw.endpoint),
+            resource=self.name_of(raw.space, raw.resource),
         )
 
     def events(self) -> list[Event]:
@@ -278,14 +315,7 @@ class Node(Declaring):
 
     def drops(self) -> list[Drop]:
         """The ledger: all that was dropped, and why."""
-        raw = ffi.new("pyddsi_drop *")
-        found: list[Drop] = []
-        sim = self.enter()
-        while lib.pyddsi_sim_drop(sim, self.index, len(found), raw) == lib.PYDDSI_OK:
-            place, reason = lib.pyddsi_place_name(raw.place), lib.pyddsi_reason_name(raw.reason)
-            about = self.name_of(raw.space, raw.resource)
-            found.append(copied(Drop, raw, place=text(place), reason=text(reason), resource=about))
-        return found
+        return list(drops_of(lambda index, raw: self.call("drop", index, raw), self.name_of))
 
     def stats(self) -> Stats:
         """What it has done so far."""
@@ -302,20 +332,7 @@ class Node(Declaring):
             index += 1
             if raw.id_size == 0:
                 continue
-            peer_id = bytes(raw.id[0 : raw.id_size])
-            found.append(
-                copied(
-                    Peer,
-                    raw,
-                    name=self._name_by_id(peer_id),
-                    id=peer_id,
-                    state=state_name(raw.state),
-                    endpoint=endpoint(raw.endpoint),
-                    features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
-                    lease=raw.lease_ms / 1000,
-                    rtt=raw.rtt_ns / SECOND,
-                )
-            )
+            found.append(peer_of(raw, self._name_by_id(bytes(raw.id[0 : raw.id_size]))))
         return found
 
     def window(self, conduit: int = 0) -> Window | None:

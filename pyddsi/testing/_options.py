@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from pyddsi._looks import FEATURES, raw_endpoint
 from pyddsi._native import ffi, lib
-from pyddsi.testing._looks import FEATURES, raw_endpoint
-from pyddsi.testing._world import choose, closest, nanoseconds, whole
+from pyddsi._values import choose, closest, nanoseconds, whole
 
 Role = Literal["peer", "client", "broker"]
 Address = tuple[str, int]

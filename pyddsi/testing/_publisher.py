@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from pyddsi._declared import TIMEOUT, Declared
+from pyddsi._looks import Window
 from pyddsi._native import ffi, lib
+from pyddsi._values import whole
 from pyddsi.errors import ClosedError
-from pyddsi.testing._declared import Declared
-from pyddsi.testing._looks import Window
-from pyddsi.testing._world import TIMEOUT, payload, whole
+from pyddsi.testing._world import payload
+
+if TYPE_CHECKING:
+    from pyddsi.testing._node import Node
 
 Buffer = bytes | bytearray | memoryview
 NO_CONDUIT = -(2**31)
@@ -21,6 +25,12 @@ class Publisher(Declared):
     """Where a node's samples of one resource go in. Made by `Node.publisher`."""
 
     KIND = "publisher"
+    _owner: Node
+
+    @property
+    def node(self) -> Node:
+        """Whose it is."""
+        return self._owner
 
     def put(self, data: Buffer, *, timeout: float = TIMEOUT, wait: bool = True) -> bool:
         """
@@ -81,7 +91,7 @@ class Publisher(Declared):
     @property
     def conduit(self) -> int | None:
         """Which way samples go now: 0 and above multicast, -1 - i to peer i alone; None: nowhere."""
-        number = int(lib.pyddsi_sim_conduit(self._enter(), self.node.index, self._handle))
+        number = int(lib.pyddsi_sim_conduit(self._sim(), *self.place))
         return None if number == NO_CONDUIT else number
 
     @property
@@ -93,7 +103,7 @@ class Publisher(Declared):
     @property
     def matched(self) -> list[str]:
         """The nodes that have a subscriber for it."""
-        self._enter()
+        self._sim()
         self.node.pump()
         return sorted(self.node.matches.get(self._handle, ()))
 
@@ -105,6 +115,12 @@ class Publisher(Declared):
                 f"the same resource, or a pattern that covers it"
             )
 
+    def _sim(self) -> Any:
+        """The world, if this can still be used in it."""
+        found = self.node.enter()
+        self._enter()
+        return found
+
     @property
     def place(self) -> tuple[int, int]:
         """What the core knows it by: its node's index, and its handle."""
@@ -114,11 +130,11 @@ class Publisher(Declared):
         self, function: Callable[[Any], int], size: int, timeout: float, *, wait: bool = True
     ) -> bool:
         """A call of the core that may have to wait for room; for this module."""
-        status = function(self._enter())
+        status = function(self._sim())
 
         def ready() -> bool:
             nonlocal status
-            status = function(self._enter())
+            status = function(self._sim())
             return bool(status != lib.PYDDSI_AGAIN)
 
         if status == lib.PYDDSI_AGAIN and not wait:

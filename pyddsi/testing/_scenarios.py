@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyddsi._native import ffi, lib, text
+from pyddsi._values import SECOND, closest, nanoseconds, whole
 from pyddsi.testing._looks import Packet, packets
-from pyddsi.testing._world import SECOND, closest, nanoseconds, whole
 
 PPM = 1_000_000
 

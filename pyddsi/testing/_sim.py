@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from pyddsi._declared import TIMEOUT
+from pyddsi._looks import raw_endpoint
 from pyddsi._native import ffi, lib
+from pyddsi._values import SECOND, nanoseconds, whole
 from pyddsi.capture.write import write_datagrams
-from pyddsi.testing._looks import Packet, packets, raw_endpoint
+from pyddsi.testing._looks import Packet, packets
 from pyddsi.testing._node import Node
 from pyddsi.testing._options import NodeOptions
-from pyddsi.testing._world import SECOND, TIMEOUT, World, nanoseconds, whole
+from pyddsi.testing._world import World
 
 PPM = 1_000_000
 LOG_BYTES = 64 << 20

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from pyddsi._declared import TIMEOUT, Declared
 from pyddsi._native import ffi, lib
+from pyddsi._values import whole
 from pyddsi.errors import ClosedError
-from pyddsi.testing._declared import Declared
-from pyddsi.testing._world import TIMEOUT, whole
 
 if TYPE_CHECKING:
     from pyddsi.testing._node import Node
@@ -73,6 +73,7 @@ class Subscriber(Declared):
     """Where a node's samples come out. Made by `Node.subscriber`. Iterating takes what is there now."""
 
     KIND = "subscriber"
+    _owner: Node
 
     def __init__(
         self,
@@ -88,11 +89,22 @@ class Subscriber(Declared):
         self.answers = 0
         """How many answers to `pull` have come to their end."""
 
+    @property
+    def node(self) -> Node:
+        """Whose it is."""
+        return self._owner
+
+    def _sim(self) -> Any:
+        """The world, if this can still be used in it."""
+        found = self.node.enter()
+        self._enter()
+        return found
+
     def poll(self) -> Sample | None:
         """The next sample, if one is there now."""
         while True:
             raw = ffi.new("pyddsi_received *")
-            status = lib.pyddsi_sim_take(self._enter(), self.node.index, self._handle, raw)
+            status = lib.pyddsi_sim_take(self._sim(), self.node.index, self._handle, raw)
             if status == lib.PYDDSI_AGAIN:
                 return None
             if status != lib.PYDDSI_OK:
@@ -125,7 +137,7 @@ class Subscriber(Declared):
 
         def asked() -> bool:
             nonlocal status
-            status = lib.pyddsi_sim_pull(self._enter(), self.node.index, self._handle, limit)
+            status = lib.pyddsi_sim_pull(self._sim(), self.node.index, self._handle, limit)
             return bool(status != lib.PYDDSI_AGAIN)
 
         if not self.node.world.wait(timeout, asked):

@@ -8,55 +8,24 @@ a moment which the program decides, not the garbage collector: a run can be repe
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import deque
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pyddsi._native import ffi, lib, text
+from pyddsi._values import SECOND, nanoseconds, whole
 from pyddsi.errors import ClosedError, PyddsiError
 
 if TYPE_CHECKING:
     from pyddsi.testing._node import Node
 
-SECOND = 1_000_000_000
-TIMEOUT = 10.0
 STEP_FINE_NS = 100_000  # how often a waiting call looks, at first
 STEP_NS = 1_000_000  # and after it has waited for ten of these
 NAMES_FROM = 64  # numbers below are the program's own
 NAMES_SMALL = 128  # a doubled number below this fits one byte,
 NAMES_USUAL = 8192  # and below this two bytes of seven bits
-SECONDS_MAX = 1e9
 STILL_MAX = 100_000  # so many steps of one node in one moment, and its world stops
-
-
-def nanoseconds(seconds: float, what: str) -> int:
-    """Seconds as the core counts them."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"{what} is a number of seconds, not {seconds!r}")
-    if not math.isfinite(seconds) or not 0 <= seconds <= SECONDS_MAX:
-        raise ValueError(f"{what} is from 0 to {SECONDS_MAX:.0f} seconds, not {seconds!r}")
-    return round(seconds * SECOND)
-
-
-def closest(word: str, words: Any) -> str:
-    """The end of a sentence that says which words there are."""
-    listed = sorted(words)
-    near = get_close_matches(word, listed, 1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return "there are " + ", ".join(map(repr, listed))
-
-
-def choose(what: str, word: object, words: dict[str, int]) -> int:
-    """The number of a word."""
-    if not isinstance(word, str):
-        raise TypeError(f"{what} is one of {', '.join(map(repr, words))}, not {word!r}")
-    if word not in words:
-        raise ValueError(f"{what} cannot be {word!r}; {closest(word, words)}")
-    return words[word]
 
 
 def payload(data: Any) -> Any:
@@ -67,15 +36,6 @@ def payload(data: Any) -> Any:
         kind = type(data).__name__
         hint = "; encode() it first" if isinstance(data, str) else ""
         raise TypeError(f"a sample is bytes, or another buffer, not {kind}{hint}") from None
-
-
-def whole(what: str, number: object, least: int, most: int) -> int:
-    """A number within its limits."""
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{what} is a whole number, not {number!r}")
-    if not least <= number <= most:
-        raise ValueError(f"{what} is from {least} to {most}, not {number}")
-    return number
 
 
 class World:

@@ -76,13 +76,16 @@ def test_defaults_are_the_core_s() -> None:
 def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A keyword wins over the environment, the environment over the file, the file over the default."""
     file = tmp_path / "pyddsi.toml"
-    file.write_text('[pyddsi]\nttl = 2\nlease = 7\nport = 4000\npeers = ["10.0.0.9:7447"]\n')
+    file.write_text(
+        '[pyddsi]\nttl = 2\nlease = 7\nlisten = ["udp/0.0.0.0:4000"]\npeers = ["10.0.0.9:7447"]\n'
+    )
     monkeypatch.setenv("PYDDSI_LEASE", "8.5")
     monkeypatch.setenv("PYDDSI_LOOPBACK", "off")
     monkeypatch.setenv("PYDDSI_FEATURES", "batch,pull")
     monkeypatch.setenv("PYDDSI_PORT", "5000")
-    config = Config.load(file, port=6000)
-    assert (config.ttl, config.lease, config.port, config.scout) == (2, 8.5, 6000, 3.0)
+    config = Config.load(file, listen=["udp/0.0.0.0:6000"])
+    assert (config.ttl, config.lease, config.scout) == (2, 8.5, 3.0)
+    assert config.listen == ("udp/0.0.0.0:6000",)
     assert config.peers == ("10.0.0.9:7447",)
     assert (config.loopback, config.features) == (False, frozenset({"batch", "pull"}))
     monkeypatch.setenv("PYDDSI_CONFIG", str(file))

@@ -51,7 +51,7 @@ def test_why_not() -> None:
         assert "did you mean 'plant/pose'" in one.why_not("plant/post").lower()
         sub.close()
         one.wait_event("unmatched", timeout=TIMEOUT)
-        assert "None of 1 peers subscribes to 'plant/pose'" in one.why_not("plant/pose")
+        assert "None of 1 peer subscribes to 'plant/pose'" in one.why_not("plant/pose")
 
 
 def test_resources() -> None:
@@ -81,7 +81,7 @@ def test_resources() -> None:
         assert "Did you mean 'plant/robot/7/pose'?" in other.why_not("plant/robot/7/pos")
         wrong = other.subscriber("plant/robot/7/pos")
         said = other.why_not("plant/robot/7/pos")
-        assert "None of 1 peers has declared a resource that 'plant/robot/7/pos' covers" in said
+        assert "None of 1 peer has declared a resource that 'plant/robot/7/pos' covers" in said
         assert "Did you mean 'plant/robot/7/pose'?" in said
         wrong.close()
 
@@ -191,3 +191,23 @@ def test_where() -> None:
         pub.wait_matched(timeout=TIMEOUT)
         pub.put_many([b"no", b"yes", b"oh", b"indeed"])
         assert [bytes(sub.recv(TIMEOUT)) for _ in range(2)] == [b"yes", b"indeed"]
+
+
+def test_farewell_acknowledges() -> None:
+    """Who reads all there is and leaves would look as if it had lost the last of it."""
+    with pyddsi.open(group=(where := group()), shared_memory=False) as one:
+        pub = one.publisher("a")
+        for count in range(1, 30):
+            with pyddsi.open(group=where, shared_memory=False) as other:
+                sub = other.subscriber("a")
+                pub.wait_matched(timeout=TIMEOUT)
+                pub.put(b"first")
+                assert bytes(sub.recv(TIMEOUT)) == b"first"
+                # once it is acknowledged, the two have no doubt left that they are in the same session
+                assert one.wait(TIMEOUT, lambda: not one.stats().in_flight)
+                for _ in range(count):
+                    pub.put(b"x")
+                for _ in range(count):
+                    sub.recv(TIMEOUT)
+            one.wait_event("disconnected", timeout=TIMEOUT)
+        assert one.drops() == []

@@ -310,3 +310,20 @@ def test_drop_oldest() -> None:
         assert [sub.recv(TIMEOUT).data[0] for _ in range(4)] == [96, 97, 98, 99]
         (drop,) = [one for one in other.drops() if one.reason == "overwritten"]
         assert (drop.count, drop.place) == (96, "ring")
+
+
+def test_names_of_those_who_left() -> None:
+    """A sample whose publisher has left before it is read, or whose reader has closed since, would show a number."""
+    where = group()
+    with pyddsi.open(group=where) as reader:
+        sub = reader.subscriber("**")
+        for name in ("plant/1", "plant/2"):
+            with pyddsi.open(group=where) as writer:
+                pub = writer.publisher(name)
+                pub.wait_matched(timeout=TIMEOUT)
+                pub.put(b"last words")
+            reader.wait_event("disconnected", timeout=TIMEOUT)
+        samples = sub.recv_many(timeout=TIMEOUT)
+        assert not reader.resources()
+        assert [sample.resource for sample in samples] == ["plant/1", "plant/2"]
+    assert [sample.resource for sample in samples] == ["plant/1", "plant/2"]

@@ -1,7 +1,10 @@
-/* Sessions without shared memory: order and completeness by the sockets, waiting, and ends. */
+/* Sessions without shared memory: order and completeness by the sockets, waiting, and ends. It is long because what
+ * holds for one writer is tried again with many, and with threads that are held up. */
+#include "live.h"
+
 #include <poll.h>
 
-#include "live.h"
+#include "api/session.h"
 
 /* What cannot be is refused with a text, and leaves nothing behind. */
 static void test_open_fails(void)
@@ -265,6 +268,187 @@ static void test_room_is_told(bool shared)
     pyddsi_session_free(b);
 }
 
+/* 002-55: samples that eight threads put on one publisher would be lost, or come twice, or in another order than each
+ * thread put them. */
+static void test_one_publisher(void)
+{
+    enum { WRITERS = 8 };
+    live_next_group();
+    pyddsi_session *a = live_session(false);
+    pyddsi_session *b = live_session(false);
+    struct live_writer writers[WRITERS];
+    uint64_t count = LIVE_MANY(8000);
+    struct live_reader reader = {.session = b,
+                                 .subscriber = live_subscriber(b, 7, 512, PYDDSI_WAIT),
+                                 .until = WRITERS * count};
+    uint32_t publisher = live_publisher(a, 7, true);
+    (void)live_match(a, publisher, 1);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        writers[i] = (struct live_writer){.session = a,
+                                          .publisher = publisher,
+                                          .stream = i,
+                                          .count = count,
+                                          .size = 16 + 100 * i,
+                                          .large = 9000,
+                                          .every = 200,
+                                          .how = (int)i % 4,
+                                          .patient = true};
+    }
+    live_read_begin(&reader);
+    for (int i = 0; i < WRITERS; i++) {
+        live_write_begin(&writers[i]);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        live_write_end(&writers[i]);
+        CHECK_EQ(writers[i].accepted, count);
+    }
+    live_read_join(&reader);
+    CHECK_EQ(reader.total, WRITERS * count);
+    CHECK_EQ(reader.wrong, 0);
+    pyddsi_session_free(a);
+    pyddsi_session_free(b);
+}
+
+static void on_one_processor(cpu_set_t *before)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    NEED(sched_getaffinity(0, sizeof *before, before) == 0);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++) {
+        if (CPU_ISSET(cpu, before)) {
+            CPU_SET(cpu, &one);
+        }
+    }
+    NEED(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+/* Packets of one conduit would leave in another order than they were taken out in, if two threads could send at the same
+ * time: best effort that comes after what was sent later is dropped as old. On one processor nothing else changes their
+ * order. Nor may one thread's packet push out another's that has not left. */
+static void test_order_of_packets(void)
+{
+    enum { WRITERS = 4 };
+    cpu_set_t before;
+    on_one_processor(&before);
+    live_next_group();
+    pyddsi_session_options options = live_options(false);
+    options.node.seq_bits =
+        28; /* so many may be lost in a row that fewer bits would make new ones look old */
+    pyddsi_session *a = live_open(&options);
+    pyddsi_session *b = live_open(&options);
+    struct live_writer writers[WRITERS];
+    struct live_reader reader = {
+        .session = b, .subscriber = live_subscriber(b, 7, 4096, PYDDSI_DROP_OLDEST), .gaps = true};
+    uint32_t publisher = live_publisher(a, 7, false);
+    (void)live_match(a, publisher, 1);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        writers[i] = (struct live_writer){.session = a,
+                                          .publisher = publisher,
+                                          .stream = i,
+                                          .count = LIVE_MANY(8000),
+                                          .size = 700 + 200 * i,
+                                          .how = i == 3 ? 1 : 0};
+    }
+    live_read_begin(&reader);
+    for (int i = 0; i < WRITERS; i++) {
+        live_write_begin(&writers[i]);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        live_write_end(&writers[i]);
+    }
+    live_read_end(&reader);
+    CHECK_EQ(reader.wrong, 0);
+    CHECK_EQ(live_lost(b, PYDDSI_AT_ORDER, PYDDSI_BY_OLD), 0);
+    CHECK_EQ(live_lost(a, PYDDSI_AT_PACKET, PYDDSI_BY_FULL), 0);
+    pyddsi_session_free(a);
+    pyddsi_session_free(b);
+    NEED(sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
+static bool is_repeated(void *context)
+{
+    pyddsi_stats stats;
+    NEED(pyddsi_session_stats(context, &stats) == PYDDSI_OK);
+    return stats.resent != 0;
+}
+
+/* 002-81: acknowledgements and repetitions would wait for a publisher that sends much. Here it sends for ever: the test
+ * has what a sender has in hand, so all that leaves meanwhile passes by it, with not one packet of its own in between. */
+static void test_answers_pass(void)
+{
+    live_next_group();
+    pyddsi_session *a = live_session(false);
+    pyddsi_session *b = live_session(false);
+    struct live_writer there = {
+        .session = b, .publisher = live_publisher(b, 7, true), .count = 100, .size = 64};
+    struct live_writer back = {.session = a,
+                               .publisher = live_publisher(a, 8, true),
+                               .count = 100,
+                               .size = 1400,
+                               .patient = true};
+    struct live_reader reader = {
+        .session = a, .subscriber = live_subscriber(a, 7, 512, PYDDSI_WAIT), .until = there.count};
+    struct live_reader other = {
+        .session = b, .subscriber = live_subscriber(b, 8, 512, PYDDSI_WAIT), .until = back.count};
+    (void)live_match(a, back.publisher, 1);
+    (void)live_match(b, there.publisher, 1);
+    pdi_port_lose(b->port, 500);
+    live_write_begin(&back);
+    live_write_end(&back);
+    pdi_lock_take(&a->wire);
+    pdi_port_lose(b->port, 0);
+    uint64_t application = pdi_atomic64_load_relaxed(&a->sent[PDI_APPLICATION]);
+    CHECK(live_until(a, is_repeated, a));
+    live_write_begin(&there);
+    live_write_end(&there);
+    CHECK(live_until(b, live_settled, b));
+    CHECK_EQ(pdi_atomic64_load_relaxed(&a->sent[PDI_APPLICATION]), application);
+    pdi_lock_give(&a->wire);
+    live_read_begin(&reader);
+    live_read_begin(&other);
+    live_read_join(&reader);
+    live_read_join(&other);
+    CHECK_EQ(reader.total, there.count);
+    CHECK_EQ(other.total, back.count);
+    CHECK(live_until(a, live_settled, a));
+    pyddsi_session_free(a);
+    pyddsi_session_free(b);
+}
+
+/* 002-85: what one thread has taken out to be sent would be mixed with another's, if they had one buffer: each thread's
+ * packets are counted by themselves, and each has sent some. */
+static void test_counts(void)
+{
+    live_next_group();
+    pyddsi_session *a = live_session(false);
+    pyddsi_session *b = live_session(false);
+    struct live_writer writer = {.session = a,
+                                 .publisher = live_publisher(a, 7, true),
+                                 .count = LIVE_MANY(8000),
+                                 .size = 64,
+                                 .patient = true};
+    struct live_reader reader = {
+        .session = b, .subscriber = live_subscriber(b, 7, 512, PYDDSI_WAIT), .until = writer.count};
+    (void)live_match(a, writer.publisher, 1);
+    live_read_begin(&reader);
+    live_write_begin(&writer);
+    live_write_end(&writer);
+    live_read_join(&reader);
+    CHECK(live_until(a, live_settled, a));
+    pyddsi_session_counts counts[2];
+    pyddsi_stats stats[2];
+    pyddsi_session_count(a, &counts[0]);
+    pyddsi_session_count(b, &counts[1]);
+    CHECK_EQ(pyddsi_session_stats(a, &stats[0]), PYDDSI_OK);
+    CHECK(counts[0].sent_application != 0);
+    CHECK(counts[0].sent_housekeeping != 0); /* it has found b */
+    CHECK(counts[1].sent_receive != 0);
+    CHECK(counts[0].sent_application + counts[0].sent_housekeeping + counts[0].sent_receive <=
+          stats[0].packets_out);
+    pyddsi_session_free(a);
+    pyddsi_session_free(b);
+}
+
 int main(void)
 {
     test_open_fails();
@@ -276,5 +460,9 @@ int main(void)
     test_descriptor_tells(true);
     test_room_is_told(false);
     test_room_is_told(true);
+    test_one_publisher();
+    test_order_of_packets();
+    test_answers_pass();
+    test_counts();
     return test_result();
 }

@@ -181,6 +181,45 @@ static void test_moves(void)
     finish(&fixture);
 }
 
+/* If this fails, best effort that is late by half of all numbers counts as a fault, or what is less late does not. */
+static void test_comes_round(void)
+{
+    struct fixture fixture;
+    uint8_t payload[70][SIZE];
+    begin(&fixture);
+    fixture.world.nodes[0].config.seq_bits = 7;
+    fixture.audit.authors[fixture.author].topic.reliable = 0;
+    for (int i = 0; i < 70; i++)
+        put(&fixture, payload[i]);
+    take(&fixture, payload[0]);
+    take(&fixture, payload[69]);
+    take(&fixture, payload[0]);
+    take(&fixture, payload[5]);
+    take(&fixture, payload[69]); /* a copy, which is newer than the one before it */
+    take(&fixture, payload[6]);
+    CHECK_EQ(found(&fixture), 0);
+    take(&fixture, payload[6]);
+    CHECK_EQ(found(&fixture), 1);
+    take(&fixture, payload[68]);
+    take(&fixture, payload[7]);
+    CHECK_EQ(found(&fixture), 1);
+    take(&fixture, payload[69]);
+    CHECK_EQ(found(&fixture), 0);
+    take(&fixture, payload[10]); /* behind that copy, and not by half */
+    CHECK_EQ(found(&fixture), 1);
+    take(&fixture, payload[69]);
+    fixture.world.nodes[0].config.seq_bits = 14;
+    take(&fixture, payload[1]);
+    CHECK_EQ(found(&fixture), 1);
+    fixture.world.nodes[0].config.seq_bits = 7;
+    fixture.audit.authors[fixture.author].topic.reliable = 1;
+    take(&fixture, payload[68]);
+    CHECK(found(&fixture) != 0);
+    take(&fixture, payload[0]); /* a reliable one is never so late */
+    CHECK_EQ(found(&fixture), 1);
+    finish(&fixture);
+}
+
 /* If this fails, a reliable sample may be skipped, or lack at the end, and nobody notices. */
 static void test_holes(void)
 {
@@ -399,6 +438,7 @@ int main(void)
     test_once();
     test_order();
     test_moves();
+    test_comes_round();
     test_holes();
     test_edges();
     test_newcomer();

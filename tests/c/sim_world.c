@@ -416,6 +416,10 @@ static void test_quiet(void)
         pdi_world_leave(world, 0);
         CHECK(!pdi_world_quiet(world, &why));
         CHECK_TEXT(why, "a window is not acknowledged");
+        world->fault = "time stands still"; /* then nothing will be acknowledged */
+        CHECK(!pdi_world_quiet(world, &why));
+        CHECK_TEXT(why, "time stands still");
+        world->fault = NULL;
         CHECK_EQ(pdi_world_run_until_quiet(world, 2000 * MS), PYDDSI_OK);
     }
     CHECK_EQ(pdi_world_crash(world, 2), PYDDSI_OK);

@@ -125,3 +125,31 @@ def test_start_is_quick() -> None:
     heavy = {"pyddsi.cli.sim", "pyddsi.testing", "pyddsi.wire", "numpy", "http.server", "asyncio"}
     assert not heavy & loaded
     assert not {"multiprocessing", "subprocess", "ipaddress", "tomllib", "difflib"} & loaded
+
+
+@pytest.mark.parametrize("command", [["ps"], ["decode", "--count", "captures/p2p_pubsub.pcap"]])
+def test_full_disk(command: list[str]) -> None:
+    """A full disk would be told with a trace, or not at all."""
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
+        done = subprocess.run(
+            [sys.executable, "-m", "pyddsi", *command],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "pyddsi: No space left on device\n")
+
+
+def test_closed_outputs() -> None:
+    """Who closes standard output, or standard error, would get a trace of that."""
+    for closed in ("1", "2"):
+        done = subprocess.run(
+            ["bash", "-c", f'exec "$0" -m pyddsi ps {closed}>&-', sys.executable],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")

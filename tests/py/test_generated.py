@@ -19,7 +19,7 @@ def test_files_are_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> No
     assert not capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["CLASSES", "PAGE", "LEDGER"])
+@pytest.mark.parametrize("name", ["CLASSES", "PAGE", "LEDGER", "CONFIG", "API"])
 def test_change_is_noticed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -28,7 +28,7 @@ def test_change_is_noticed(
     monkeypatch.setattr(
         generate, "formatted", lambda source: source
     )  # the formatter's folder has moved
-    for each in ("CLASSES", "PAGE", "LEDGER"):
+    for each in ("CLASSES", "PAGE", "LEDGER", "CONFIG", "API"):
         monkeypatch.setattr(generate, each, tmp_path / Path(getattr(generate, each)).name)
     assert generate.main([]) == 0
     capsys.readouterr()
@@ -38,7 +38,7 @@ def test_change_is_noticed(
     for changed in (written.replace(" is ", " was ", 1), written + "\n", written[:-1]):
         copy.write_text(changed, encoding="utf-8")
         assert generate.main(["--check"]) == 1
-        assert f"{copy.name} is not what the core's tables say" in capsys.readouterr().out
+        assert f"{copy.name} is not what the tables and the source say" in capsys.readouterr().out
         assert copy.read_text(encoding="utf-8") == changed
     copy.unlink()
     assert generate.main(["--check"]) == 1

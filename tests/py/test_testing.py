@@ -310,5 +310,5 @@ def test_guard() -> None:
         for _ in range(4):
             reader.recv()
         assert bytes(asked.recv().data) == b"?"
-        with pytest.raises(ValueError, match="of the same node"):
+        with pytest.raises(ValueError, match="not a publisher of node"):
             a.subscriber("ask", guard={answers: 10})

@@ -246,7 +246,7 @@ def test_closing() -> None:
         a, b = pub.node, sub.node
         a.close()
         assert "closed" in repr(a)
-        with pytest.raises(ClosedError, match="the node is closed"):
+        with pytest.raises(ClosedError, match="node 'a' is closed"):
             a.publisher("y")
         b.events()
         sim.run(0.5)

@@ -114,7 +114,7 @@ class Zhe(Sessions):
     def payload_max(self, rid: int, conduit: int = 0) -> int:
         """The largest payload, by zhe's far too large reserve for sequence numbers."""
         ahead = 1 + (8 * self.config.seq_bits + 6) // 7 + len(wire.vle(rid << 1))
-        left = wire.PACKET_MAX - ahead - len(wire.marker(conduit))
+        left = self.config.packet_max - ahead - len(wire.marker(conduit))
         return left - (2 if left >= 130 else 1)
 
     def write(self, rid: int, payload: bytes, now: float) -> bool:
@@ -149,6 +149,16 @@ class Zhe(Sessions):
     def flush(self, now: float) -> None:
         """Send what waits for company."""
         self.send.flush(self._ms(now))
+
+    def disconnected(self, source: Address) -> None:
+        """The connection by which this one was reached is over."""
+        slot = self._slot(source)
+        if slot is not None:
+            self._drop(slot)
+
+    def talks_to(self, source: Address) -> bool:
+        """Whether there is a session, or an attempt at one, with this one."""
+        return self._slot(source) is not None
 
     def _declare(self, which: int, one: Declaration) -> None:
         if self.established:
@@ -250,8 +260,9 @@ class Zhe(Sessions):
         slot = self._slot(source)
         if slot is not None and slot.established:
             slot.heard_ms, slot.fresh = ms, False
-        if len(data) > wire.PACKET_MAX:
-            blame("odd", f"§1 limit {wire.PACKET_MAX} bytes, not {len(data)}")
+        most = self.config.packet_max
+        if len(data) > most:
+            blame("odd", f"§1 limit {most} bytes, not {len(data)}")
         reader = Reader(data, self.config.limits)
         try:
             for message in reader.messages():
@@ -279,9 +290,9 @@ class Zhe(Sessions):
     ) -> None:
         client = self.config.role == "client"
         match said.kind:
-            case 1 if (said.mask or 0) & PEER and slot is None and not client:
+            case 1 if (said.mask or 0) & self.bit and slot is None and not client:
                 if None in self.slots:
-                    hello = Message(wire.HELLO, mask=PEER, locators=self.config.locators)
+                    hello = Message(wire.HELLO, mask=self.bit, locators=self.config.locators)
                     self.send.alone(source, wire.encode(hello), ms)
             case 2 if (said.mask or 0) & (BROKER if client else BROKER | PEER):
                 self._hello(said, slot, source, ms)
@@ -303,6 +314,11 @@ class Zhe(Sessions):
                 self._moved(said.id, source)
             case 6 | 7 | 9 | 14 | 15 if slot is not None and slot.established:
                 self._on_conduit(said, slot, ms, blame)
+
+    @property
+    def bit(self) -> int:
+        """What it says that it is."""
+        return BROKER if self.config.role == "broker" else PEER
 
     # ---- conduits -----------------------------------------------------------------------------------------------
 

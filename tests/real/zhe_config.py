@@ -14,6 +14,8 @@ from tests.real.zhe_bytes import Limits
 
 Address = tuple[str, int]
 SCOUTING: Address = ("239.255.0.1", 7447)
+CONNECTED: Address = ("0.0.0.0", 0)  # noqa: S104 - as it stands in its locators
+"""Over TCP: all connections, in the place of a group."""
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/?*")
 LEASE_MAX = 21_474_836
 ID_MAX = 16
@@ -23,7 +25,7 @@ ID_MAX = 16
 class Config:
     """What zhe is built with. Times are in milliseconds but the lease, which is in its own unit of 100 ms."""
 
-    role: Literal["peer", "client"] = "peer"
+    role: Literal["peer", "client", "broker"] = "peer"
     seq_bits: int = 14
     rid_bits: int = 32
     rid_max: int = 1 << 20
@@ -49,6 +51,7 @@ class Config:
     step_ms: int = 1
     scouting: Address = SCOUTING
     groups: tuple[Address, ...] = ()
+    packet_max: int = 1472
     boast: tuple[tuple[int, bytes], ...] = ()
     """Properties that no zhe has, for tests that want to be sent what a zhe is not."""
 
@@ -66,7 +69,7 @@ class Config:
     @property
     def joined(self) -> tuple[Address, ...]:
         """The groups it tells others that it is in: the scouting group if no other is configured."""
-        if self.role == "client":
+        if self.role == "client" or (self.role == "broker" and not self.multicasts):
             return ()
         return self.groups or (self.scouting,)
 
@@ -86,7 +89,8 @@ class Config:
 
 def locator(group: Address) -> bytes:
     """A group as it stands in HELLO and OPEN."""
-    return f"udp/{group[0]}:{group[1]}".encode()
+    kind = "tcp" if group == CONNECTED else "udp"
+    return f"{kind}/{group[0]}:{group[1]}".encode()
 
 
 P2P = Config()
@@ -145,7 +149,17 @@ CONFIGS = {
         commit_calls=128,
     ),
     "mindeps": P2P.changed(rid_bits=16, rid_max=553),
+    # no zhe is a broker; this is how one would look to its clients
+    "broker": Config(role="broker", multicasts=0, unicast=0, conduits_in=3),
 }
+
+
+def over_tcp(config: Config) -> Config:
+    """The same over TCP: one conduit goes to all connections, where it had groups; small packets."""
+    narrow = {"scouting": CONNECTED, "groups": (), "packet_max": 100}
+    if not config.multicasts:
+        return config.changed(**narrow)
+    return config.changed(**narrow, multicasts=1, conduits_in=2, unicast=1)
 
 
 def valid(uri: bytes, most: int) -> bool:

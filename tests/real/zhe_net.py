@@ -13,9 +13,9 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
+from pyddsi._looks import endpoint
 from pyddsi._native import ffi, lib
 from pyddsi.testing import Node, Sim
-from pyddsi.testing._looks import endpoint
 from tests.real.zhe import Zhe
 from tests.real.zhe_config import Address
 

@@ -8,7 +8,7 @@ How zhe makes packets: one buffer, packed for one destination and one reliable c
 from __future__ import annotations
 
 from tests.real import zhe_bytes as wire
-from tests.real.zhe_bytes import PACKET_MAX, Message, marker
+from tests.real.zhe_bytes import Message, marker
 from tests.real.zhe_conduits import Sent, Stored, near
 from tests.real.zhe_config import Address, Config
 
@@ -45,7 +45,7 @@ class Sender:
 
     def put(self, to: Address, data: bytes, ms: int, conduit: Sent | None = None) -> int:
         """A message for company; where in the packet it begins."""
-        full = len(self._buffer) + len(data) > PACKET_MAX
+        full = len(self._buffer) + len(data) > self.config.packet_max
         other = self._conduit is not None and conduit is not self._conduit
         if self._to is not None and (to != self._to or other or full):
             self.flush(ms)

@@ -128,7 +128,9 @@ class Sessions:
         client = self.config.role == "client"
         begun = False
         if self._scouts != 0 and ms >= self._scout_ms and not (client and self.established):
-            said = Message(wire.SCOUT, mask=BROKER if client else BROKER | PEER)
+            broker = self.config.role == "broker"
+            looked_for = BROKER if client else PEER if broker else BROKER | PEER
+            said = Message(wire.SCOUT, mask=looked_for)
             self.send.flush(ms)
             self.send.put(self.config.scouting, wire.encode(said), ms)
             begun = True
@@ -183,7 +185,7 @@ class Sessions:
         if conduit < len(self.multicast):
             return self.multicast[conduit]
         found = (slot.unicast for slot in self._established())
-        return next(found, None) if self.config.role == "client" else None
+        return next(found, None) if not self.multicast else None
 
     def _drop(self, slot: Slot) -> None:
         """Everything about a peer is forgotten, silently."""

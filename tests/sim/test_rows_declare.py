@@ -100,7 +100,8 @@ def test_conflict_is_final(seed: int) -> None:
                 resource.wait_settled()
             assert caught.value.number == 3
             assert set(caught.value.names) == {"plant/one", "plant/two"}
-            told = [e for e in resource.node.events() if e.kind == "declared" and e.of is resource]
+            node = next(n for n in sim.nodes if resource in n.declared.values())
+            told = [e for e in node.events() if e.kind == "declared" and e.of is resource]
             assert told[-1].status == "conflict"
         results = [r for _, r in declared(sim, wire.Result) if r.status != wire.Status.OK]
         assert {r.id for r in results} == {3}

@@ -97,6 +97,23 @@ def test_pull(seed: int) -> None:
         assert len(marks) == sub.answers == 6
 
 
+def test_pulls_that_wait() -> None:
+    """002-13: of many pulls at once those that wait behind eight others would have no end, or no answer."""
+    with Sim() as sim:
+        a, b = sim.node("a"), sim.node("b")
+        pubs = [a.publisher("x", keep=64), sim.node("c").publisher("x", keep=64)]
+        sub = b.subscriber("x", mode="pull", depth=128)
+        sim.run_until_quiet()
+        for i in range(30):
+            pubs[0].put(b"%d" % i)
+        for _ in range(30):
+            sub.pull(max=1)
+        sim.run_until_quiet()
+        assert numbers(sub) == list(range(30))
+        assert sub.answers == 30 * len(pubs)
+        assert b.stats().rings_used == 0
+
+
 def test_pull_while_pushed_to_others() -> None:
     """002-12, 002-13: a subscriber that pulls would get what a group hears, or one that is pushed to what was pulled."""
     with Sim() as sim:

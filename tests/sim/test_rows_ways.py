@@ -5,6 +5,7 @@ Which way samples go: the number of a publisher's conduit, windows of different 
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from itertools import pairwise
 
 import pytest
@@ -321,3 +322,75 @@ def test_automatic_way_of_two(seed: int) -> None:
             assert got == list(range(got[0], got[-1] + 1)) if got else True
         sim.link(loss=0.0)
         sim.run_until_quiet()
+
+
+@pytest.mark.parametrize("written", [0, 2000, None])
+@pytest.mark.parametrize("joins", [False, True])
+def test_way_changes_while_a_sample_is_in_pieces(
+    joins: bool,  # noqa: FBT001
+    written: int | None,
+) -> None:
+    """002-27: what is put after a sample that was begun before its way changed would overtake it, and those before it."""
+    with Sim() as sim:
+        a, b, c = sim.node("a"), sim.node("b"), sim.node("c")
+        pub = a.publisher("x", way="auto")
+        one = b.subscriber("x", depth=64)
+        two = None if joins else c.subscriber("x", depth=64)
+        pub.wait_matched(1 if joins else 2)
+        sim.run_until_quiet()
+        sim.link(a, b, loss=1.0 if written is None else 0.0)
+        pub.put(b"before")
+        given_up = pytest.raises(ValueError, match="dropped") if written is None else nullcontext()
+        with given_up, pub.stream(3000) as stream:
+            stream.write(bytes(2000 if written is None else written))
+            sim.run(0.005)
+            if two is None:
+                two = c.subscriber("x", depth=64)
+            else:
+                two.close()
+            while len(pub.matched) != (2 if joins else 1):
+                sim.run(0.001)
+            sim.run(0.005)
+            sim.link(a, b, loss=1.0)
+            if written is not None:
+                stream.write(bytes(3000 - written))
+        sim.run(0.002)
+        sim.link(a, b, loss=0.0)
+        pub.put(b"after")
+        sim.run_until_quiet()
+        whole = [3000] if written is not None else []
+        assert [len(got) for got in datas(one)] == [len(b"before"), *whole, len(b"after")]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_of_a_group_comes_back_alone(seed: int) -> None:
+    """002-27: who left a group, lacking samples, and came back as the only one would get them after later ones."""
+    for part in range(seed * 12, seed * 12 + 12):
+        with Sim(part, jitter=0.001) as sim:
+            a, b, c = sim.node("a"), sim.node("b"), sim.node("c")
+            pub = a.publisher("x", way="auto")
+            one, two = b.subscriber("x", depth=64), c.subscriber("x", depth=64)
+            pub.wait_matched(2)
+            sim.run_until_quiet()
+            sim.link(a, c, loss=0.6, jitter=0.004)
+            for number in range(3):
+                pub.put(b"%d" % number)
+            sim.run(0.002)
+            two.close()
+            while len(pub.matched) > 1:
+                sim.run(0.0005)
+            one.close()
+            while pub.matched:
+                sim.run(0.0005)
+            back = c.subscriber("x", depth=64)
+            for _ in range(400):
+                sim.run(0.0005)
+                if pub.matched:
+                    break
+            for number in range(3, 7):
+                pub.put(b"%d" % number)
+                sim.run(0.0003)
+            sim.link(a, c, loss=0.0, jitter=0.0)
+            sim.run_until_quiet()
+            got = numbers(back)
+            assert got == sorted(got), f"seed {part}"

@@ -204,7 +204,11 @@ def test_round_trip() -> None:
             (peer,) = node.peers()
             assert peer.rtt == pytest.approx(0.020, rel=0.1)
         sim.link(delay=0.040)
-        sim.run(30.0)
+        b.subscriber("x")
+        pub = a.publisher("x")
+        for _ in range(120):  # a change is looked for while there is traffic
+            pub.put(b"")
+            sim.run(0.25)
         assert a.peers()[0].rtt == pytest.approx(0.080, rel=0.1)
 
 

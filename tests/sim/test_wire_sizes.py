@@ -145,6 +145,9 @@ def test_spaces_and_names() -> None:
             pub.put(b"%d" % space)
         sim.run(0.1)
         assert [datas(sub) for sub in subs] == [[b"0"], [b"1"]]
+        told = [event for event in a.events() if event.kind == "matched"]
+        assert {(event.resource, event.space) for event in told} == {("x", 0), ("x", 3)}
+        assert {"in space 3" in str(event) for event in told if event.space == 3} == {True}
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+/* session_links.c - the connections of a session beside its datagrams: what they need, who is asked, what became of them.
+ *
+ * To the node a connection is an endpoint like any other. Two things make peers meet there: whoever connects speaks first,
+ * and each look for peers goes to every connection as well (the endpoint that says nothing; host/streams.h). Peers
+ * that are named by the address of their datagrams are asked with it.
+ */
+#include <stdio.h>
+
+#include "api/session.h"
+#include "wire/decode.h"
+#include "wire/stream.h"
+
+uint8_t pdi_session_family(const pyddsi_session_options *options)
+{
+    uint8_t family = options->group.kind;
+    for (uint32_t i = 0; family == 0 && i < options->peer_count; i++) {
+        family = pdi_stream_is(&options->peers[i]) ? 0 : options->peers[i].kind;
+    }
+    return family != 0 ? family : 4;
+}
+
+int pdi_session_plan_links(pyddsi_session *session, struct pdi_streams_options *streams, char *text)
+{
+    static const uint8_t looks_for[] = {5, 1, 4}; /* peers and brokers, brokers, peers */
+    pyddsi_session_options *options = &session->options;
+    pyddsi_config *node = &options->node;
+    const pyddsi_options reading = {.strictness = PYDDSI_TOLERANT, .seq_bits = node->seq_bits};
+    bool any = options->listen_count != 0;
+    node->asked_count = 0;
+    for (uint32_t i = 0; i < options->peer_count; i++) {
+        if (pdi_stream_is(&options->peers[i])) {
+            any = true;
+        } else {
+            node->asked[node->asked_count++] = options->peers[i];
+        }
+    }
+    if (!any) {
+        return PYDDSI_AGAIN;
+    }
+    node->asked[node->asked_count++] = (pyddsi_endpoint){.kind = PDI_STREAM_TCP4};
+    *streams = (struct pdi_streams_options){
+        .peers = options->peers,
+        .peer_count = options->peer_count,
+        .listen = options->listen,
+        .listen_count = options->listen_count,
+        .paths = options->paths,
+        .greeting = {PYDDSI_SCOUT, looks_for[node->role <= PYDDSI_BROKER ? node->role : 0]},
+        .greeting_size = 2,
+    };
+    if (pdi_reading_init(&streams->reading, &reading) != PYDDSI_OK ||
+        node->packet_max > PDI_FRAME_MAX) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX,
+                       "packet_max is %u, but through TCP and Unix sockets packets have at most "
+                       "%u bytes",
+                       (unsigned)node->packet_max, PDI_FRAME_MAX);
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    return PYDDSI_OK;
+}
+
+void pdi_session_count_links(pyddsi_session *session, pyddsi_session_counts *counts)
+{
+    struct pdi_streams_counts found;
+    if (!pdi_session_here(session)) {
+        return; /* in a child the locks may have been held when it was forked */
+    }
+    pdi_lock_take(&session->wire); /* so that it is not closed meanwhile */
+    struct pdi_streams *streams = session->port != NULL ? pdi_port_streams(session->port) : NULL;
+    if (streams != NULL) {
+        pdi_streams_count(streams, &found);
+    }
+    pdi_lock_give(&session->wire);
+    if (streams == NULL) {
+        return;
+    }
+    counts->links = found.live;
+    counts->links_made = found.made;
+    counts->links_accepted = found.accepted;
+    counts->links_failed = found.failed;
+    counts->links_refused = found.refused;
+    counts->links_broken = found.broken;
+    counts->links_full = found.full;
+}

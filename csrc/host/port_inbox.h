@@ -1,0 +1,44 @@
+/* port_inbox.h - what one call brought, until it has been handed out. Only the
+ * thread that receives touches it.
+ *
+ *     letters   [ datagram of 5 packets ][ one of 1 ][ ... ]     count of them
+ *                             ▲ offset   at
+ */
+#ifndef PDI_HOST_PORT_INBOX_H
+#define PDI_HOST_PORT_INBOX_H
+
+#include "host/port_state.h"
+
+/* Datagrams of one call, and the bytes of the longest. */
+#define PDI_PORT_INBOX_MAX   8U
+#define PDI_PORT_INBOX_BYTES 65536U
+
+/* One datagram: packets of `each` bytes, the last one perhaps of fewer. */
+struct pdi_port_letter {
+    pyddsi_endpoint from;
+    uint32_t size;
+    uint32_t each;
+};
+
+struct pdi_port_inbox {
+    uint8_t data[PDI_PORT_INBOX_MAX][PDI_PORT_INBOX_BYTES];
+    struct pdi_port_letter letters[PDI_PORT_INBOX_MAX];
+    uint32_t number; /* of the socket that all of them came by */
+    uint32_t count;
+    uint32_t at, offset; /* what is handed out next */
+};
+
+/* Makes the inbox, and lets the system join what comes. False: there is no
+ * memory; then packets are taken one by one. */
+bool pdi_port_inbox_open(struct pdi_port *port);
+void pdi_port_inbox_close(struct pdi_port *port);
+
+/* Fills an empty inbox from this socket. Answers how many datagrams came, or
+ * negative, and errno says why. */
+int pdi_port_inbox_fill(struct pdi_port *port, uint32_t number);
+
+/* The next packet, cut to `room`. False: the inbox is empty. */
+bool pdi_port_inbox_pop(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                        pyddsi_endpoint *from);
+
+#endif

@@ -1,0 +1,55 @@
+"""Samples larger than the windows: what can be done while one is on its way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+from tests.api.rooms import group
+
+PATIENCE_S = 60
+
+
+def test_interrupted() -> None:
+    """Without it a program that waits in a put of a large sample could not be stopped with Ctrl-C."""
+    program = """
+        import sys, threading, signal
+        import pyddsi
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        options = eval(sys.argv[1])
+        with pyddsi.open(**options) as a, pyddsi.open(**options) as b:
+            sub = b.subscriber("large", depth=1, on_full="wait")
+            pub = a.publisher("large", reliable=True)
+            pub.wait_matched(timeout=20)
+            pub.put(bytes(2_000_000))  # the subscriber has no room for another
+            out = a.stats().packets_out
+
+            def interrupt():
+                while a.stats().packets_out < out + 10:
+                    pass
+                signal.raise_signal(signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt, daemon=True)
+            thread.start()
+            try:
+                pub.put(bytes(20_000_000), timeout=None)
+            except KeyboardInterrupt:
+                print("interrupted")
+            thread.join()
+            print(len(sub.recv(timeout=20).data))
+            pub.put(b"and on it goes", timeout=20)
+            print(bytes(sub.recv(timeout=20).data).decode())
+    """
+    options = repr(
+        {"group": group(), "interface": "lo", "shared_memory": False, "window_bytes": 65536}
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["interrupted", "2000000", "and on it goes"], done.stderr
+    assert done.returncode == 0

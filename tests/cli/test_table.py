@@ -1,0 +1,47 @@
+"""What holds for every command that ends by itself: JSON where it is asked for, and colours for terminals alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyddsi import cli
+from tests.cli.programs import ROOT, Captured, group, run
+
+CAPTURE = str(ROOT / "captures" / "p2p_pubsub.pcap")
+SHORT: dict[str, list[str]] = {
+    "pub": ["x", "data", "--no-wait"],
+    "sub": ["x", "--timeout", "0.1"],
+    "ping": ["--timeout", "0.1"],
+    "perf": ["--timeout", "0.1"],
+    "scout": ["--seconds", "0.1"],
+    "ls": ["--seconds", "0.1"],
+    "ps": ["--seconds", "0.1"],
+    "hz": ["x", "--seconds", "0.1"],
+    "bw": ["x", "--seconds", "0.1"],
+    "doctor": [],
+    "decode": [CAPTURE],
+    "sim": ["--scenario", "loss", "--seed", "5"],
+}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("command", SHORT)
+def test_output(
+    command: str,
+    plain: bool,  # noqa: FBT001
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program that reads the output would find colours in it, or a line that is no JSON."""
+    monkeypatch.setenv("PYDDSI_GROUP", group())
+    monkeypatch.chdir(ROOT)
+    assert set(SHORT) | {"demo"} == set(cli.COMMANDS)  # of which test_demo.py looks at every line
+    status = run(command, *SHORT[command], *(["--json"] if plain else []))
+    printed = capsys.readouterr()
+    assert status in {0, 1}
+    assert "\x1b" not in printed.out + printed.err
+    assert "Traceback" not in printed.err
+    for line in printed.out.splitlines() if plain else []:
+        json.loads(line)

@@ -1,0 +1,258 @@
+"""
+Sessions on real sockets against the stand-in for zhe: as peers, as its broker and as its client, over TCP and UDP.
+
+The stand-in is driven by the test's own thread; the session has its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+import pyddsi
+from tests.api.rooms import TIMEOUT, group
+from tests.real.zhe import Zhe
+from tests.real.zhe_config import CONFIGS, Config, over_tcp
+from tests.real.zhe_tcp import Tcp
+from tests.real.zhe_udp import Udp, drive
+
+P2P = over_tcp(CONFIGS["p2p"])
+FAST = {"scout_ms": 100, "open_ms": 200, "synch_ms": 20, "commit_calls": 20}
+LARGE, NARROW = (
+    over_tcp(CONFIGS[name]).changed(seq_bits=14, **FAST)
+    for name in ("client-large", "client-nbiot")
+)
+OUT, INTO = 100, 101
+COUNT = 60
+
+
+def session(**settings: Any) -> pyddsi.Session:
+    """A session of ours that finds others by connections alone."""
+    settings.setdefault("group", "")
+    settings.setdefault("scout", 0.2)
+    return pyddsi.open(shared_memory=False, **settings)
+
+
+def zhe_of(config: Config = P2P, peer_id: bytes = b"\xa0\xff") -> Zhe:
+    """A stand-in that publishes and subscribes."""
+    zhe = Zhe(config, peer_id, time.monotonic())
+    zhe.publish(OUT)
+    zhe.subscribe(INTO)
+    return zhe
+
+
+End = Tcp | Udp
+
+
+@contextmanager
+def ending(end: End) -> Iterator[End]:
+    """Given back at the end."""
+    try:
+        yield end
+    finally:
+        end.close()
+
+
+def until(end: End, ready: Callable[[], object]) -> None:
+    """The stand-in is driven until this is so."""
+    drive([end], ready, TIMEOUT)  # type: ignore[list-item]
+
+
+def write(zhe: Zhe, payload: bytes) -> bool:
+    """A sample of the stand-in, if there is room."""
+    return zhe.write(OUT, payload, time.monotonic())
+
+
+def talk(one: pyddsi.Session, end: End) -> None:
+    """Samples both ways, all of them, in order; and nobody has anything to complain about."""
+    zhe = end.zhe
+    before = len(zhe.received)
+    with one.publisher(INTO) as pub, one.subscriber(OUT) as sub:
+        until(end, lambda: pub.matched and zhe.tables.wanted(OUT))
+        got: list[int] = []
+
+        def arrived() -> bool:
+            while (sample := sub.poll()) is not None:
+                got.append(int(bytes(sample.data)))
+            return len(got) == COUNT and len(zhe.received) - before >= COUNT
+
+        for number in range(COUNT):
+            payload = b"%d" % number
+            until(end, partial(write, zhe, payload))
+            zhe.flush(time.monotonic())
+            until(end, partial(pub.put, payload, wait=False))
+        until(end, arrived)
+    assert got == list(range(COUNT))
+    assert [int(sample.payload) for sample in zhe.received[before:]] == got
+    assert [str(one) for one in zhe.violations] == []
+
+
+def address(one: pyddsi.Session) -> tuple[str, int]:
+    """Where others connect to it."""
+    return one.listening[0].address, one.listening[0].port
+
+
+# ---- peers ----
+
+
+@pytest.mark.parametrize("cut", [1 << 20, 3])
+@pytest.mark.parametrize("features", [None, ()], ids=["ours", "plain"])
+def test_zhe_connects(cut: int, features: tuple[str, ...] | None) -> None:
+    """002-112: a zhe that connects to us is not understood, or is sent a packet that it closes the connection for."""
+    told = {} if features is None else {"features": features}
+    with (
+        session(listen=["tcp/127.0.0.1:0"], **told) as one,
+        ending(Tcp(zhe_of(), (address(one),), cut=cut)) as end,
+    ):
+        talk(one, end)
+
+
+def test_we_connect() -> None:
+    """002-112: a zhe that we connect to, though it is not there yet, is not understood."""
+    with ending(Tcp(zhe_of(), port=0)) as end:
+        assert isinstance(end, Tcp)
+        with session(peers=[f"tcp/127.0.0.1:{end.address[1]}"]) as one:
+            talk(one, end)
+
+
+def test_long_id() -> None:
+    """With an id of 16 bytes the OPEN has more than the 100 bytes that a zhe takes."""
+    with ending(Tcp(zhe_of(), port=0)) as end:
+        assert isinstance(end, Tcp)
+        peers = [f"tcp/127.0.0.1:{end.address[1]}"]
+        with pyddsi.open(group="", peers=peers, scout=0.2, id=bytes(range(16))) as one:
+            talk(one, end)
+
+
+def test_too_large() -> None:
+    """A sample that no packet of a zhe can hold is sent to it, holds up others, or is not in the ledger."""
+    with (
+        session(listen=["tcp/127.0.0.1:0"]) as one,
+        session(peers=[str(one.listening[0])]) as other,
+        ending(Tcp(zhe_of(), (address(one),))) as end,
+    ):
+        pub, sub = one.publisher(INTO), other.subscriber(INTO)
+        until(end, lambda: len(pub.matched) == 2)
+        for size in (70, 200, 5000, 71):
+            pub.put(bytes(size))
+        one.put("/by/name", bytes(200))
+        until(end, lambda: len(end.zhe.received) == 2)
+        assert [len(sample.payload) for sample in end.zhe.received] == [70, 71]
+        assert [len(sub.recv(timeout=TIMEOUT).data) for _ in range(4)] == [70, 200, 5000, 71]
+        unsupported = [drop.count for drop in one.drops() if drop.reason == "unsupported"]
+        assert unsupported == [2]
+        assert [str(one) for one in end.zhe.violations] == []
+
+
+def test_many_names() -> None:
+    """Declarations that together have more than 100 bytes end the connection, or one that alone has more holds up the others."""
+    config = P2P.changed(rid_max=(1 << 31) - 1)
+    with session(listen=["tcp/127.0.0.1:0"]) as one:
+        long = one.publisher("/" + "long" * 40)
+        names = {f"/many/{number}" for number in range(8)}
+        held = [one.publisher(name) for name in names]
+        with ending(Tcp(zhe_of(config), (address(one),))) as end:
+            until(end, lambda: {uri.decode() for uri in end.zhe.tables.uris.values()} >= names)
+            talk(one, end)
+        assert "no_space" in {event.status for event in one.events() if event.kind == "declared"}
+        assert long not in held
+
+
+@pytest.mark.parametrize("listens", ["we", "zhe"])
+def test_restarts(listens: str) -> None:
+    """After either has gone without a word and come back they do not find each other, or go on where they were."""
+    config = P2P.changed(**FAST)
+    port = 0
+    for _ in range(2):
+        with ending(Tcp(zhe_of(config), port=0 if listens == "zhe" and not port else port)) as end:
+            assert isinstance(end, Tcp)
+            port = end.address[1]
+            settings: dict[str, Any] = {"peers": [f"tcp/127.0.0.1:{port}"]}
+            if listens == "we":
+                settings = {"listen": ["tcp/127.0.0.1:0"]}
+            with session(**settings) as one:
+                if listens == "we":
+                    end.later[address(one)] = 0.0
+                talk(one, end)
+                end.close()  # as after a kill
+                assert one.wait_event("disconnected", timeout=TIMEOUT).reason == "link"
+                again = Tcp(zhe_of(config), port=port if listens == "zhe" else None)
+                if listens == "we":
+                    again.later[address(one)] = 0.0
+                with ending(again):
+                    talk(one, again)
+            # and the other way round: we are gone, and another of us is there
+            until_gone = Tcp(zhe_of(config), port=port if listens == "zhe" else None)
+            with ending(until_gone), session(**settings) as one:
+                if listens == "we":
+                    until_gone.later[address(one)] = 0.0
+                talk(one, until_gone)
+
+
+# ---- broker and client ----
+
+
+@pytest.mark.parametrize("config", [LARGE, NARROW], ids=["large", "nbiot"])
+def test_broker_over_tcp(config: Config) -> None:
+    """002-112: a zhe that is a client does not find us as its broker over TCP, or is not understood; nor after it has restarted."""
+    with session(listen=["tcp/127.0.0.1:0"], role="broker") as one:
+        for peer_id in (b"\xa0\xff", b"\xa0\xff", b"\xa1"):
+            with ending(Tcp(zhe_of(config, peer_id), (address(one),))) as end:
+                talk(one, end)
+            one.wait_event("disconnected", timeout=TIMEOUT)
+
+
+def test_client_over_tcp() -> None:
+    """002-112: as a client we do not find a broker over TCP, or do not understand it; nor after it has restarted."""
+    config = over_tcp(CONFIGS["broker"]).changed(**FAST)
+    with ending(Tcp(zhe_of(config), port=0)) as end:
+        assert isinstance(end, Tcp)
+        port = end.address[1]
+        with session(peers=[f"tcp/127.0.0.1:{port}"], role="client") as one:
+            talk(one, end)
+            end.close()
+            assert one.wait_event("disconnected", timeout=TIMEOUT).reason == "link"
+            with ending(Tcp(zhe_of(config, b"\xb0"), port=port)) as again:
+                talk(one, again)
+
+
+def meeting() -> tuple[str, tuple[str, int]]:
+    """A group of the test's own, on the loopback."""
+    room = group()
+    host, _, port = room.rpartition(":")
+    return room, (host, int(port))
+
+
+def test_broker_over_udp() -> None:
+    """002-112: a zhe that is a client does not find us as its broker by the group."""
+    room, scouting = meeting()
+    config = CONFIGS["client-large"].changed(seq_bits=14, scouting=scouting, **FAST)
+    with (
+        session(group=room, interface="lo", role="broker") as one,
+        ending(Udp(zhe_of(config))) as end,
+    ):
+        talk(one, end)
+
+
+def test_client_over_udp() -> None:
+    """002-112: as a client we do not find a broker by the group, or do not understand it."""
+    room, scouting = meeting()
+    config = CONFIGS["broker"].changed(scouting=scouting, **FAST)
+    with (
+        ending(Udp(zhe_of(config))) as end,
+        session(group=room, interface="lo", role="client") as one,
+    ):
+        talk(one, end)
+
+
+def test_peers_over_udp() -> None:
+    """002-112: a zhe and a session with defaults on both sides do not find each other by the group, or are not understood."""
+    room, scouting = meeting()
+    config = CONFIGS["p2p"].changed(scouting=scouting, scout_ms=100)
+    with ending(Udp(zhe_of(config))) as end, session(group=room, interface="lo") as one:
+        talk(one, end)
