@@ -5,8 +5,9 @@ Reliable samples over UDP between two processes of this machine, in C: udp_core.
 
 Each load runs without loss and with 5 % of the datagrams lost both ways, beside what bare sockets do with messages of
 that size in the same run (limits.c): one datagram a call, and long ones that the system cuts and joins (GSO and GRO).
-Bare sockets lose what their receiver does not get to; samples arrive all and in order, or the program fails. The tables
-show the median and, in brackets, the lowest and highest; ns are of processor time for each sample. With fewer free
+Bare sockets lose what their receiver does not get to; samples arrive all and in order, or the program fails. The last
+column is the rate where one thread of each session sends everything (002-82, 002-86, 002-89), as part of the usual. The table
+shows the median and, in brackets, the lowest and highest; ns are of processor time for each sample. With fewer free
 processors than threads (a session has two beside the program's own) the rate is the processors' time; so it is given too.
 """
 
@@ -99,6 +100,8 @@ def measure(
             for loss in (0, LOSS):
                 got = run(program, "rate", load.size, load.how, milliseconds, loss, WINDOW)
                 row.setdefault(f"lost {loss}", []).append(got)
+            got = run(program, "rate", load.size, load.how, milliseconds, 0, WINDOW, "one")
+            row.setdefault("one stream", []).append(got)
             for name in ("udp", "udp-gso-gro"):
                 row.setdefault(name, []).append(run(bare, name, load.size, milliseconds))
     return found
@@ -107,9 +110,9 @@ def measure(
 def table(found: dict[str, dict[str, list[list[float]]]]) -> None:
     """Print it."""
     print(
-        "| load | samples/s | aim | ns out + in | of bare UDP | of bare GSO | with 5 % lost | of that without |"
+        "| load | samples/s | aim | ns out + in | of bare UDP | of bare GSO | with 5 % lost | of that without | one stream |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for load in LOADS:
         row = found[str(load)]
         rates = [got[0] for got in row["lost 0"]]
@@ -123,7 +126,8 @@ def table(found: dict[str, dict[str, list[list[float]]]]) -> None:
         print(
             f"| {load} | {spread(rates)} | {short(aim) if aim else '-'} | {out:.0f} + {into:.0f}"
             f" | {rate / plain:.1f}x | {rate / joined:.2f}x | {spread(lossy)}"
-            f" | {statistics.median(lossy) / rate:.0%} |"
+            f" | {statistics.median(lossy) / rate:.0%}"
+            f" | {statistics.median(got[0] for got in row['one stream']) / rate:.0%} |"
         )
 
 

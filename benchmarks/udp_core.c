@@ -1,6 +1,7 @@
 /* udp_core.c - reliable samples over UDP between two processes of one machine, as udp.py compiles and runs it.
  *
- *     udp rate SIZE HOW MILLISECONDS LOSS WINDOW     HOW samples a call; LOSS of a thousand datagrams
+ *     udp rate SIZE HOW MILLISECONDS LOSS WINDOW [one]     HOW samples a call; LOSS of a thousand datagrams; one: a
+ *                                                    single thread of each session sends
  *     udp setup ROUNDS                               how long a new session needs to know another
  *
  * The parent publishes, the child subscribes and keeps the time, because a rate is what arrives. What is lost is lost by
@@ -42,6 +43,7 @@ struct load {
     uint64_t wanted_ns;
     unsigned loss;
     uint32_t window;
+    uint8_t one;
 };
 
 static struct shared *shared;
@@ -60,6 +62,7 @@ static pyddsi_session *open_session(const struct load *load, uint16_t port)
     pyddsi_session_options_init(&options);
     options.group.port = port;
     options.shared = 0;
+    options.one_stream = load->one;
     options.node.unicast_bytes = load->window;
     options.node.unicast_samples = load->window / 256;
     options.node.multicast_bytes[0] = load->window;
@@ -257,12 +260,13 @@ int main(int argc, char **argv)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         fail("no memory");
-    if (argc == 7 && strcmp(argv[1], "rate") == 0) {
+    if ((argc == 7 || argc == 8) && strcmp(argv[1], "rate") == 0) {
         struct load load = {.size = (size_t)atol(argv[2]),
                             .how = (size_t)atol(argv[3]),
                             .wanted_ns = (uint64_t)atol(argv[4]) * 1000000,
                             .loss = (unsigned)atol(argv[5]),
-                            .window = (uint32_t)atol(argv[6])};
+                            .window = (uint32_t)atol(argv[6]),
+                            .one = argc == 8};
         if (load.size < HEAD || load.how < 1 || load.how > GROUP_MAX)
             fail("SIZE from 8, HOW from 1 to 512");
         rate(&load);

@@ -30,13 +30,9 @@ if TYPE_CHECKING:
     P = TypeVar("P", bound=Declared)
     S = TypeVar("S", bound=Declared)
 else:
+    from pyddsi._plain import Generic
+
     P = S = object
-
-    class Generic:
-        """What is generic to a type checker is plain when it runs."""
-
-        def __class_getitem__(cls, _parameters: object) -> type:
-            return cls
 
 
 __all__ = ["Declaring", "Durability", "Mode", "OnFull", "Way", "reliability"]
@@ -365,10 +361,9 @@ class Declaring(Generic[P, S]):
             raise self.conflict(name, number, kind, space)
         if status == 0:
             raise ValueError(f"{what}: these options cannot be")
-        if kind == Selection.KIND and said == "invalid":
-            said += "; a predicate is such as lum > 0 and $size < 100"
-            raise DeclarationError(f"{what} cannot be: {said}", status="invalid")
-        raise DeclarationError(f"{what} cannot be: {said}", status=said)
+        mends = {("selection", "invalid"): "; a predicate is such as lum > 0 and $size < 100"}
+        hint = mends.get((kind, said), "")
+        raise DeclarationError(f"{what} cannot be: {said}{hint}", status=said)
 
     def _table(self, kind: str, /) -> str:
         """The option that says how many of a kind there may be."""

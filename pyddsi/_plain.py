@@ -21,7 +21,14 @@ else:
         return lambda function: function
 
 
-__all__ = ["plain"]
+__all__ = ["Generic", "plain"]
+
+
+class Generic:
+    """What is generic to a type checker is plain when it runs."""
+
+    def __class_getitem__(cls, _parameters: object) -> type:
+        return cls
 
 
 class _Fields:

@@ -8,6 +8,8 @@
 
 #include "api/lanes.h"
 
+#define POUR_MAX 64U
+
 /* held: PDI_ENV_HELD, then the lane (6 bits above 16), then the entry. */
 static uint32_t held_of(uint32_t lane, uint64_t number)
 {
@@ -143,6 +145,32 @@ static bool given_up(const struct pdi_lane_in *lane)
     return lane->orphan && !lane->farewell && pdi_lane_lost(&lane->reader);
 }
 
+/* Up to `max` samples to their only reader, all at once. What pdi_lane_take says of the last one; OK: there may be more. */
+static int pour(struct pdi_lanes *lanes, struct pdi_lane_in *lane, const struct pdi_brought *model,
+                uint64_t until, uint32_t *max)
+{
+    struct pdi_poured samples[POUR_MAX];
+    uint32_t index = (uint32_t)(lane - lanes->in);
+    uint32_t count = 0;
+    int status = PYDDSI_OK;
+    while (count < *max && count < POUR_MAX) {
+        struct pdi_lane_sample next;
+        status = pdi_lane_take(&lane->reader, until, &next);
+        if (status != PYDDSI_OK) {
+            break;
+        }
+        lane->holds[next.number & (lane->reader.entries_max - 1)] = 1; /* the ring's */
+        samples[count++] =
+            (struct pdi_poured){next.bytes, next.number, held_of(index, next.number)};
+    }
+    lane->ringed += count;
+    if (count != 0) {
+        pdi_node_pour(lanes->node, model, samples, count);
+    }
+    *max = count;
+    return status;
+}
+
 static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max, pdi_time now)
 {
     uint32_t index = (uint32_t)(lane - lanes->in);
@@ -152,7 +180,24 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
         lanes->look = 1;
         return;
     }
+    struct pdi_brought sample = {.resource = lane->resource,
+                                 .time_ns = now,
+                                 .peer = lane->peer,
+                                 .space = lane->space,
+                                 .reliable = lane->reliable};
     for (uint32_t i = 0; i < max; i++) {
+        uint32_t some = lane->has_next ? 0 : pdi_node_pours(lanes->node, &sample);
+        if (some != 0) {
+            some = some < max - i ? some : max - i;
+            int status = pour(lanes, lane, &sample, until, &some);
+            lane->broken = status == PYDDSI_BAD_INPUT;
+            lanes->look = lanes->look || (status != PYDDSI_OK && status != PYDDSI_AGAIN);
+            if (status != PYDDSI_OK) {
+                break;
+            }
+            i += some - 1;
+            continue;
+        }
         if (!lane->has_next) {
             int status = pdi_lane_take(&lane->reader, until, &lane->next);
             if (status != PYDDSI_OK) {
@@ -163,16 +208,9 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
             lane->has_next = 1;
             lane->holds[lane->next.number & (lane->reader.entries_max - 1)] = 1;
         }
-        struct pdi_brought sample = {
-            .data = lane->next.bytes,
-            .resource = lane->resource,
-            .number = lane->next.number,
-            .time_ns = now,
-            .peer = lane->peer,
-            .held = held_of(index, lane->next.number),
-            .space = lane->space,
-            .reliable = lane->reliable,
-        };
+        sample.data = lane->next.bytes;
+        sample.number = lane->next.number;
+        sample.held = held_of(index, lane->next.number);
         if (pdi_node_bring(lanes->node, &sample, now) != PYDDSI_OK) {
             break; /* there is no room for it now */
         }

@@ -14,8 +14,6 @@
 #define WORD_PAGE 4096U
 #define DOUBT     (2 * PDI_TIME_MS)
 #define ORDER_MAX (1U << 14) /* the most that a node can keep of one conduit */
-/* Larger packets are received where they will be read: copying them costs more than system calls. */
-#define MANY_BELOW 8192U
 
 static const pyddsi_endpoint usual_group = {.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4};
 
@@ -70,33 +68,6 @@ static uint64_t fill_in(pyddsi_session *session)
         node->multicasts = 0; /* without a group everybody gets a copy */
     keep_enough(node);
     return random[2];
-}
-
-static int open_port(pyddsi_session *session, char *text)
-{
-    const pyddsi_session_options *options = &session->options;
-    struct pdi_streams_options streams;
-    int status = pdi_session_plan_links(session, &streams, text);
-    if (status < 0)
-        return status;
-    struct pdi_port_options port = {
-        .interface = options->interface,
-        .family = pdi_session_family(options),
-        .streams = status == PYDDSI_OK ? &streams : NULL,
-        .ttl = options->ttl,
-        .loopback = options->loopback,
-        .port = options->port,
-        .receive_bytes = options->receive_bytes,
-        .send_bytes = options->send_bytes,
-        .own_filter = 1, /* what we sent to the group ourselves need not wake us */
-        .many = options->node.packet_max <= MANY_BELOW,
-    };
-    if (options->node.scout_to.kind != 0)
-        port.group[port.groups++] = options->node.scout_to;
-    for (uint32_t i = 0; i < options->node.multicasts; i++)
-        port.group[port.groups++] = options->node.multicast_to[i];
-    status = pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
-    return status < 0 ? PYDDSI_SYSTEM : PYDDSI_OK; /* an errno may look like another answer */
 }
 
 static int make_node(pyddsi_session *session, char *text)
@@ -165,7 +136,7 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
 static int begin(pyddsi_session *session, uint64_t random, char *text)
 {
     int status = make_word(session, text);
-    status = status == PYDDSI_OK ? open_port(session, text) : status;
+    status = status == PYDDSI_OK ? pdi_session_open_port(session, text) : status;
     if (status == PYDDSI_OK)
         make_lanes(session, random);
     status = status == PYDDSI_OK ? make_node(session, text) : status;
@@ -334,12 +305,12 @@ void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samp
 {
     if (pdi_session_here(session)) {
         pdi_lock_take(&session->lock);
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; session->lanes != NULL && i < count; i++) {
             if (pdi_lanes_have(samples[i].held)) {
                 pdi_lanes_gave_back(session->lanes, samples[i].held);
             }
-            pdi_node_release(session->node, &samples[i]);
         }
+        pdi_node_release_many(session->node, samples, count);
         pdi_session_made_room(session);
         if (session->closed) {
             pdi_lock_give(&session->lock);
@@ -357,28 +328,6 @@ void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *
 {
     *options = session->options;
     *local = session->local;
-}
-
-void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts)
-{
-    *counts = (pyddsi_session_counts){
-        .wakeups_receive = pdi_atomic64_load_relaxed(&session->wakeups[PDI_RECEIVE]),
-        .wakeups_housekeeping = pdi_atomic64_load_relaxed(&session->wakeups[PDI_HOUSEKEEPING]),
-        .sent_receive = pdi_atomic64_load_relaxed(&session->sent[PDI_RECEIVE]),
-        .sent_housekeeping = pdi_atomic64_load_relaxed(&session->sent[PDI_HOUSEKEEPING]),
-        .sent_application = pdi_atomic64_load_relaxed(&session->sent[PDI_APPLICATION]),
-        .send_full = pdi_atomic64_load_relaxed(&session->send_full),
-        .send_failed = pdi_atomic64_load_relaxed(&session->send_failed),
-        .bells = pdi_atomic64_load_relaxed(&session->bells_rung),
-    };
-    if (session->lanes != NULL && pdi_session_enter(session)) {
-        pdi_lanes_count(session->lanes, counts);
-        pdi_session_leave(session);
-    } else if (session->lanes == NULL && session->options.shared &&
-               session->options.node.features != 0) {
-        counts->lane_refused = 1; /* we have no memory to share: that holds for all peers */
-    }
-    pdi_session_count_links(session, counts);
 }
 
 uint64_t pyddsi_session_now(const pyddsi_session *session)

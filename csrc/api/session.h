@@ -17,7 +17,7 @@
  *     who wants to send       wire is free        another has it
  *     application             sends it all        goes on: the other looks again, with the lock, before it gives wire back.
  *                                                 Only if best effort is full, which waits for no window, it waits here
- *     housekeeping            likewise            likewise
+ *     housekeeping            likewise            likewise, but for what needs no order: that it sends without it
  *     receive: answers        without it          without it: they need no order
  *     receive: the rest       one parcel          goes on
  *
@@ -25,6 +25,10 @@
  * one with the lock in hand. They may overtake new messages, and nothing is wrong with that: an acknowledgement is of
  * another direction, and a repetition is of older ones. (A SYNCH is not among them: it says how far the sender is.) Nobody
  * is kept sending for others for ever: after some parcels the rest is left to housekeeping (`later`).
+ *
+ * A transport that cannot take packets from several threads asks for one stream of them (option one_stream): then all but
+ * housekeeping leave what is to be sent to that. It costs a waking for each burst, and best effort that comes faster
+ * than housekeeping does is dropped.
  *
  * Why not tickets, drawn with the lock and sent in turn: then each thread would wait for all before it, and a publisher
  * with a small sample for the system calls of one with large ones. Here it leaves its sample and goes on.
@@ -166,13 +170,8 @@ typedef int pdi_session_attempt(pyddsi_session *session, void *context, pdi_time
 int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void *context,
                     uint64_t timeout_ns);
 
-/* Connections (session_links.c). What they need, and who is asked one by one: OK; AGAIN: there are none to be; negative, and
- * a text. */
-int pdi_session_plan_links(pyddsi_session *session, struct pdi_streams_options *streams,
-                           char *text);
-/* Of its datagrams: 4 or 6. */
-uint8_t pdi_session_family(const pyddsi_session_options *options);
-void pdi_session_count_links(pyddsi_session *session, pyddsi_session_counts *counts);
+/* Opens all sockets, and settles who is asked one by one. OK, or negative and a text. */
+int pdi_session_open_port(pyddsi_session *session, char *text);
 
 /* pyddsi_session_put_large, which asks every tenth of a second whether to go on, without any lock. False: it gives the
  * sample up, and answers END. */

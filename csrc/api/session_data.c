@@ -317,19 +317,17 @@ int pyddsi_session_flush(pyddsi_session *session)
 int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples,
                         size_t max, size_t *count)
 {
-    int status = PYDDSI_OK;
     *count = 0;
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
     pdi_time now = pdi_session_now(session);
     if (session->lanes != NULL)
         pdi_lanes_pump(session->lanes, PUMP_MAX, now);
-    while (*count < max && (status = pdi_node_take(session->node, subscriber, &samples[*count],
-                                                   now)) == PYDDSI_OK) {
-        if (pdi_lanes_have(samples[*count].held)) {
-            pdi_lanes_took(session->lanes, samples[*count].held);
+    int status = pdi_node_take_many(session->node, subscriber, samples, max, count, now);
+    for (size_t i = 0; session->lanes != NULL && i < *count; i++) {
+        if (pdi_lanes_have(samples[i].held)) {
+            pdi_lanes_took(session->lanes, samples[i].held);
         }
-        (*count)++;
     }
     (void)pdi_atomic32_add(&session->holders, (uint32_t)*count);
     pdi_session_made_room(session);

@@ -1,4 +1,4 @@
-/* session_links.c - the connections of a session beside its datagrams: what they need, who is asked, what became of them.
+/* session_links.c - the sockets of a session: what they need, who is asked, what became of them.
  *
  * To the node a connection is an endpoint like any other. Two things make peers meet there: whoever connects speaks first,
  * and each look for peers goes to every connection as well (the endpoint that says nothing; host/streams.h). Peers
@@ -10,7 +10,10 @@
 #include "wire/decode.h"
 #include "wire/stream.h"
 
-uint8_t pdi_session_family(const pyddsi_session_options *options)
+/* Larger packets are received where they will be read: copying them costs more than system calls. */
+#define MANY_BELOW 8192U
+
+static uint8_t family_of(const pyddsi_session_options *options)
 {
     uint8_t family = options->group.kind;
     for (uint32_t i = 0; family == 0 && i < options->peer_count; i++) {
@@ -19,7 +22,7 @@ uint8_t pdi_session_family(const pyddsi_session_options *options)
     return family != 0 ? family : 4;
 }
 
-int pdi_session_plan_links(pyddsi_session *session, struct pdi_streams_options *streams, char *text)
+static int plan_links(pyddsi_session *session, struct pdi_streams_options *streams, char *text)
 {
     static const uint8_t looks_for[] = {5, 1, 4}; /* peers and brokers, brokers, peers */
     pyddsi_session_options *options = &session->options;
@@ -58,7 +61,34 @@ int pdi_session_plan_links(pyddsi_session *session, struct pdi_streams_options *
     return PYDDSI_OK;
 }
 
-void pdi_session_count_links(pyddsi_session *session, pyddsi_session_counts *counts)
+int pdi_session_open_port(pyddsi_session *session, char *text)
+{
+    const pyddsi_session_options *options = &session->options;
+    struct pdi_streams_options streams;
+    int status = plan_links(session, &streams, text);
+    if (status < 0)
+        return status;
+    struct pdi_port_options port = {
+        .interface = options->interface,
+        .family = family_of(options),
+        .streams = status == PYDDSI_OK ? &streams : NULL,
+        .ttl = options->ttl,
+        .loopback = options->loopback,
+        .port = options->port,
+        .receive_bytes = options->receive_bytes,
+        .send_bytes = options->send_bytes,
+        .own_filter = 1, /* what we sent to the group ourselves need not wake us */
+        .many = options->node.packet_max <= MANY_BELOW,
+    };
+    if (options->node.scout_to.kind != 0)
+        port.group[port.groups++] = options->node.scout_to;
+    for (uint32_t i = 0; i < options->node.multicasts; i++)
+        port.group[port.groups++] = options->node.multicast_to[i];
+    status = pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
+    return status < 0 ? PYDDSI_SYSTEM : PYDDSI_OK; /* an errno may look like another answer */
+}
+
+static void count_links(pyddsi_session *session, pyddsi_session_counts *counts)
 {
     struct pdi_streams_counts found;
     if (!pdi_session_here(session)) {
@@ -80,4 +110,26 @@ void pdi_session_count_links(pyddsi_session *session, pyddsi_session_counts *cou
     counts->links_refused = found.refused;
     counts->links_broken = found.broken;
     counts->links_full = found.full;
+}
+
+void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts)
+{
+    *counts = (pyddsi_session_counts){
+        .wakeups_receive = pdi_atomic64_load_relaxed(&session->wakeups[PDI_RECEIVE]),
+        .wakeups_housekeeping = pdi_atomic64_load_relaxed(&session->wakeups[PDI_HOUSEKEEPING]),
+        .sent_receive = pdi_atomic64_load_relaxed(&session->sent[PDI_RECEIVE]),
+        .sent_housekeeping = pdi_atomic64_load_relaxed(&session->sent[PDI_HOUSEKEEPING]),
+        .sent_application = pdi_atomic64_load_relaxed(&session->sent[PDI_APPLICATION]),
+        .send_full = pdi_atomic64_load_relaxed(&session->send_full),
+        .send_failed = pdi_atomic64_load_relaxed(&session->send_failed),
+        .bells = pdi_atomic64_load_relaxed(&session->bells_rung),
+    };
+    if (session->lanes != NULL && pdi_session_enter(session)) {
+        pdi_lanes_count(session->lanes, counts);
+        pdi_session_leave(session);
+    } else if (session->lanes == NULL && session->options.shared &&
+               session->options.node.features != 0) {
+        counts->lane_refused = 1; /* we have no memory to share: that holds for all peers */
+    }
+    count_links(session, counts);
 }

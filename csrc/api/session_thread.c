@@ -130,6 +130,16 @@ __attribute__((noinline)) static bool send_some(pyddsi_session *session,
     return true;
 }
 
+/* With the lock alone: what needs no order. */
+__attribute__((noinline)) static void send_urgent(pyddsi_session *session,
+                                                  enum pdi_session_thread thread)
+{
+    struct parcel parcel;
+    while (fill(session, &parcel, pdi_node_output_urgent)) { /* ends with what is wanted */
+        carry(session, &parcel, thread);
+    }
+}
+
 void pdi_session_send_later(pyddsi_session *session, pdi_time now)
 {
     pdi_time latest = now + session->options.node.latency_us * PDI_TIME_US;
@@ -142,8 +152,16 @@ void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
     if (urge == PDI_URGE_NONE) {
         return;
     }
+    if (session->options.one_stream && thread != PDI_HOUSEKEEPING && !session->closed) {
+        session->later = 0;
+        return;
+    }
     if (!pdi_lock_try(&session->wire)) {
         if (urge != PDI_URGE_BRIM) {
+            if (thread == PDI_HOUSEKEEPING) {
+                send_urgent(session,
+                            thread); /* a session must not end because another thread is slow */
+            }
             pdi_session_send_later(session, pdi_session_now(session));
             return; /* who has it looks once more, with the session's lock, before he gives it back */
         }
@@ -166,14 +184,6 @@ void pdi_session_send_last(pyddsi_session *session)
     pdi_lock_give(&session->wire);
 }
 
-__attribute__((noinline)) static void send_urgent(pyddsi_session *session)
-{
-    struct parcel parcel;
-    while (fill(session, &parcel, pdi_node_output_urgent)) { /* ends with what is wanted */
-        carry(session, &parcel, PDI_RECEIVE);
-    }
-}
-
 /* What the receive thread has to say goes at once, whoever else is sending. New messages it sends if nobody else does.
  * True: there may be more of them. */
 static bool answer(pyddsi_session *session)
@@ -182,7 +192,11 @@ static bool answer(pyddsi_session *session)
     if (pdi_node_urge(session->node) <= PDI_URGE_SMALL) {
         return false;
     }
-    send_urgent(session);
+    if (session->options.one_stream) {
+        session->later = 0;
+        return false;
+    }
+    send_urgent(session, PDI_RECEIVE);
     if (pdi_node_urge(session->node) > PDI_URGE_SMALL && pdi_lock_try(&session->wire)) {
         more = send_some(session, PDI_RECEIVE, 1);
         pdi_lock_give(&session->wire);
@@ -265,6 +279,8 @@ static pdi_time work(pyddsi_session *session)
         pdi_node_tick(session->node, now);
     }
     attend(session, now);
+    session->later =
+        PDI_TIME_NEVER; /* or again, if another is sending: not at once, or we would spin */
     pdi_session_send(session, PDI_HOUSEKEEPING);
     if (session->lanes != NULL && session->lanes->moving) {
         attend(session, now); /* it may have waited for what has just been sent */

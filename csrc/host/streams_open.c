@@ -127,7 +127,7 @@ static void note(const struct pdi_streams *streams, struct pdi_stream_listener *
     struct stat found;
     bool unix_one = listener->where.kind == PDI_STREAM_UNIX;
     const char *path = unix_one ? streams->paths[listener->where.port] : NULL;
-    union pdi_port_address address;
+    union pdi_port_address address = {.any.sa_family = AF_UNSPEC};
     socklen_t size = sizeof address;
     if (path != NULL && path[0] != '@' && lstat(path, &found) == 0) {
         memcpy(listener->path, path, sizeof listener->path);

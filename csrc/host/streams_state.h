@@ -1,7 +1,8 @@
 /* streams_state.h - what the files of the streams share.
  *
  *     streams.c        receiving and sending, and what epoll and the time bring
- *     streams_link.c   one connection: its bytes in and out, its beginning and its end
+ *     streams_link.c   one connection: its beginning and its end
+ *     streams_bytes.c  what goes through it
  *     streams_open.c   listening, opening and closing the whole
  */
 #ifndef PDI_HOST_STREAMS_STATE_H
@@ -129,19 +130,25 @@ void pdi_stream_link_answered(struct pdi_streams *streams, struct pdi_stream_lin
 /* Somebody has connected to us. */
 void pdi_stream_link_accept(struct pdi_streams *streams, struct pdi_stream_listener *listener,
                             int fd, const union pdi_stream_address *address, pdi_time now);
-/* Puts a packet into the connection, or what waits for it. As pdi_streams_send. */
-int pdi_stream_link_put(struct pdi_streams *streams, struct pdi_stream_link *link,
-                        const uint8_t *data, size_t size, bool more);
-/* Sends what waits, as far as it goes. */
-void pdi_stream_link_flush(struct pdi_streams *streams, struct pdi_stream_link *link);
+/* Something was heard of it, or it has answered: packets can be sent there. */
+void pdi_stream_link_live(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now);
+
 /* Closes the descriptor, if it is open; what was received before can still be taken. */
 void pdi_stream_link_hang_up(struct pdi_streams *streams, struct pdi_stream_link *link);
 /* Its end was told, or there is nobody to tell: ours waits for the next attempt, theirs is free. */
 void pdi_stream_link_end(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now);
 
-/* Reads what has come. Without the lock. */
+/* ---- streams_bytes.c; the first two with the lock, the others of the receive thread, without it */
+
+/* Puts a packet into the connection, or what waits for it. As pdi_streams_send. */
+int pdi_stream_link_put(struct pdi_streams *streams, struct pdi_stream_link *link,
+                        const uint8_t *data, size_t size, bool more);
+/* Sends what waits, as far as it goes. */
+void pdi_stream_link_flush(struct pdi_streams *streams, struct pdi_stream_link *link);
+
+/* Reads what has come. */
 void pdi_stream_link_read(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now);
-/* The next packet of what was read. As pdi_streams_receive. Without the lock. */
+/* The next packet of what was read. As pdi_streams_receive. */
 int pdi_stream_link_take(struct pdi_streams *streams, struct pdi_stream_link *link, uint8_t *data,
                          size_t room, size_t *size, pyddsi_endpoint *from);
 

@@ -1035,6 +1035,7 @@ typedef struct {
     uint8_t ttl;            /* how many routers a packet to the group may pass, plus one */
     uint8_t loopback;       /* 1: sessions on this machine hear each other by the group */
     uint8_t shared;         /* 1: samples for peers on this machine go through shared memory */
+    uint8_t one_stream;     /* 1: one thread sends all packets, for transports that want no more */
     uint32_t lane_bytes;    /* the shared window of one publisher, */
     uint32_t lane_samples;  /* and how many samples it can hold */
     uint32_t receive_bytes; /* the sockets' buffers */

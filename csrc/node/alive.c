@@ -165,7 +165,8 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
  * connection. */
 static void tell_apart(struct pdi_node *node, bool streams)
 {
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+    bool leased = node->config.lease_ms != 0; /* otherwise nobody waits for a sign */
+    for (uint32_t peer = 0; leased && peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
         if (who->groups == 0 && pdi_session_established(node, peer) &&
             (streams || !pdi_endpoint_is_stream(&who->endpoint))) {
@@ -176,8 +177,7 @@ static void tell_apart(struct pdi_node *node, bool streams)
 
 void pdi_session_scout(struct pdi_node *node, pdi_time now)
 {
-    bool looking =
-        (node->config.role != PYDDSI_CLIENT || node->established == 0) && !node->closing;
+    bool looking = (node->config.role != PYDDSI_CLIENT || node->established == 0) && !node->closing;
     if (looking && node->config.scout_to.kind != 0) {
         pdi_hello_reply(node,
                         &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.scout_to});

@@ -7,7 +7,8 @@
  * room) is given to none, and comes again when something has changed. Best effort waits for nobody: who has no
  * room loses it, with a line in the ledger.
  *
- * Fragments go to the assembler, and the complete sample goes the same way.
+ * Fragments go to the assembler, and the complete sample goes the same way. The file is long because what comes past the
+ * sockets goes the same way, too.
  */
 #include "node/state.h"
 #include "wire/list.h"
@@ -265,7 +266,23 @@ static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uin
     return true;
 }
 
-/* The samples of a batch go one by one, as there is room; the order remembers how many have gone. */
+/* How many samples the only reader of a route can take at once; 0: there are several, or it wants to look at each, or
+ * has no room. */
+static uint32_t pours(struct pdi_node *node, const struct pdi_route *route)
+{
+    if (route->count != 1 || route->filter[0] != NULL) {
+        return 0;
+    }
+    const struct pdi_subscriber *reader = &node->readers[route->reader[0]];
+    uint32_t used = pdi_ring_used(reader);
+    if (!reader->used || reader->guards != 0 || used >= reader->depth || !ready(node, route)) {
+        return 0;
+    }
+    return reader->depth - used;
+}
+
+/* The samples of a batch go to their only reader all at once, as far as there is room; else one by one. The order remembers
+ * how many have gone. */
 static int batch(struct pdi_node *node, const struct pdi_arrival *arrival,
                  const pyddsi_message *message, pdi_time now)
 {
@@ -275,6 +292,18 @@ static int batch(struct pdi_node *node, const struct pdi_arrival *arrival,
     uint8_t space = (uint8_t)message->space;
     bool own_ids = (message->flags & PYDDSI_A) != 0;
     uint16_t done = 0;
+    const struct pdi_route *only =
+        own_ids ? NULL : route_of(node, space, message->rid, 0, (pyddsi_bytes){0});
+    uint32_t room =
+        only != NULL && *part == 0 && arrival->slot < node->pool.slots ? pours(node, only) : 0;
+    if (room != 0) {
+        uint32_t some = room < samples.count ? room : (uint32_t)samples.count;
+        pyddsi_received model = record_of(arrival, message, message->rid, (pyddsi_bytes){0}, now);
+        pdi_ring_pour(node, &node->readers[only->reader[0]], &model, &samples, some);
+        if (arrival->reliable) {
+            *part = done = (uint16_t)some;
+        }
+    }
     while (pdi_list_sample(&samples, &sample) == PYDDSI_OK) { /* at most the message's count */
         if (arrival->reliable && done++ < *part) {
             continue;
@@ -370,15 +399,9 @@ int pdi_node_ready(struct pdi_node *node, const struct pdi_brought *sample)
     return !sample->reliable || ready(node, route) ? PYDDSI_OK : PYDDSI_AGAIN;
 }
 
-int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now)
+static pyddsi_received record_brought(const struct pdi_brought *sample)
 {
-    const struct pdi_route *route =
-        route_of(node, sample->space, sample->resource, 0, sample->name);
-    node->now = now > node->now ? now : node->now;
-    if (sample->reliable && !ready(node, route)) {
-        return PYDDSI_AGAIN;
-    }
-    pyddsi_received record = {
+    return (pyddsi_received){
         .data = sample->data.data,
         .size = sample->data.size,
         .resource = sample->resource,
@@ -390,6 +413,31 @@ int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_
         .space = sample->space,
         .reliable = sample->reliable,
     };
+}
+
+uint32_t pdi_node_pours(struct pdi_node *node, const struct pdi_brought *model)
+{
+    return pours(node, route_of(node, model->space, model->resource, 0, model->name));
+}
+
+void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
+                   const struct pdi_poured *samples, uint32_t count)
+{
+    const struct pdi_route *route = route_of(node, model->space, model->resource, 0, model->name);
+    pyddsi_received record = record_brought(model);
+    node->now = model->time_ns > node->now ? model->time_ns : node->now;
+    pdi_ring_pour_brought(node, &node->readers[route->reader[0]], &record, samples, count);
+}
+
+int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now)
+{
+    const struct pdi_route *route =
+        route_of(node, sample->space, sample->resource, 0, sample->name);
+    node->now = now > node->now ? now : node->now;
+    if (sample->reliable && !ready(node, route)) {
+        return PYDDSI_AGAIN;
+    }
+    pyddsi_received record = record_brought(sample);
     if (sample->own) {
         (void)hand_out(node, route, &record, now);
     } else {

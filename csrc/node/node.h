@@ -134,6 +134,10 @@ int pdi_node_conduit(const struct pdi_node *node, uint32_t handle);
 int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *sample,
                   pdi_time now);
 void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample);
+/* The same for many: as many as there are, `max` at most. */
+int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_received *samples,
+                       size_t max, size_t *count, pdi_time now);
+void pdi_node_release_many(struct pdi_node *node, const pyddsi_received *samples, size_t count);
 /* Asks the publishers of a pull subscription for at most max samples each; 0: for all there are. */
 int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now);
 
@@ -159,6 +163,13 @@ struct pdi_brought {
     uint8_t space;
     uint8_t reliable;
     uint8_t own; /* put here: that none of our readers wants it is no loss */
+};
+
+/* What differs between samples that come at once. */
+struct pdi_poured {
+    pyddsi_bytes data;
+    uint64_t number;
+    uint32_t held;
 };
 
 void pdi_node_env(struct pdi_node *node, const struct pdi_env *env);
@@ -191,6 +202,12 @@ int pdi_node_about(const struct pdi_node *node, uint32_t publisher, struct pdi_b
 int pdi_node_ready(struct pdi_node *node, const struct pdi_brought *sample);
 /* To the readers here: OK; AGAIN: one that waits for room, or for its guard, has none, and nothing has happened. */
 int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now);
+/* The same for many at once, where that is simple: how many such samples fit now; 0: bring them one by one. */
+uint32_t pdi_node_pours(struct pdi_node *node, const struct pdi_brought *model);
+/* After that: no more than fit, each as *model but for its bytes, number and held. The hold that each of them needs for the
+ * ring is there already, and is not asked for. */
+void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
+                   const struct pdi_poured *samples, uint32_t count);
 /* A line in the ledger, for what was dropped on such a way. */
 void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason,
                    uint8_t space, uint64_t resource, uint64_t count, pdi_time now);

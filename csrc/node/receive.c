@@ -148,8 +148,10 @@ static void lost(struct pdi_node *node, const pyddsi_endpoint *from, pdi_time no
 
 void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now)
 {
-    size_t room;
-    const uint8_t *data = pdi_node_slot(node, &room);
+    /* Not asked for anew: a slot may have become free since the packet was put into the spare one. */
+    const uint8_t *data =
+        node->slot != PDI_POOL_NONE ? pdi_pool_data(&node->pool, node->slot) : node->spare;
+    size_t room = node->config.packet_max;
     uint16_t epoch = 0;
     node->now = now > node->now ? now : node->now;
     if (size == 0 && pdi_endpoint_is_stream(from)) {

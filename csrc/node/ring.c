@@ -103,6 +103,50 @@ void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
     node->stats.delivered++;
 }
 
+/* The first `max` samples of a batch, each as *model but for its bytes. There is room for them, and they lie in a packet. */
+void pdi_ring_pour(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *model, pyddsi_list *samples, uint32_t max)
+{
+    struct pdi_reader in = {samples->data, samples->data + samples->size};
+    uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
+    pdi_pool_hold_many(&node->pool, model->held, max);
+    for (uint32_t i = 0; i < max; i++) {
+        uint64_t size = 0;
+        enum pdi_vle status = pdi_vle_get(&in, UINT16_MAX, PDI_VLE_MAX, &size);
+        PDI_CHECK((status == PDI_VLE_OK || status == PDI_VLE_LONG_FORM) &&
+                  size <= pdi_reader_left(&in)); /* the decoder has been here */
+        (void)status;
+        pyddsi_received *record = record_at(node, reader, tail + i);
+        *record = *model;
+        record->data = in.at;
+        record->size = (size_t)size;
+        in.at += size;
+    }
+    samples->size -= (size_t)(in.at - samples->data);
+    samples->data = in.at;
+    samples->count -= max;
+    pdi_atomic64_store_release(&reader->tail, tail + max);
+    node->stats.delivered += max;
+}
+
+/* The same for samples that came past the sockets. */
+void pdi_ring_pour_brought(struct pdi_node *node, struct pdi_subscriber *reader,
+                           const pyddsi_received *model, const struct pdi_poured *samples,
+                           uint32_t count)
+{
+    uint64_t tail = pdi_atomic64_load_relaxed(&reader->tail);
+    for (uint32_t i = 0; i < count; i++) {
+        pyddsi_received *record = record_at(node, reader, tail + i);
+        *record = *model;
+        record->data = samples[i].data.data;
+        record->size = samples[i].data.size;
+        record->number = samples[i].number;
+        record->held = samples[i].held;
+    }
+    pdi_atomic64_store_release(&reader->tail, tail + count);
+    node->stats.delivered += count;
+}
+
 /* Everything that a reader has not taken. */
 void pdi_ring_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason,
                    pdi_time now)
@@ -135,7 +179,55 @@ int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *s
     return PYDDSI_OK;
 }
 
+int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_received *samples,
+                       size_t max, size_t *count, pdi_time now)
+{
+    struct pdi_subscriber *reader = pdi_subscriber_get(node, subscriber);
+    node->now = now > node->now ? now : node->now;
+    *count = 0;
+    if (reader == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    uint64_t head = pdi_atomic64_load_acquire(&reader->head);
+    size_t some;
+    do { /* each failure of the swap is a step of the producer, who dropped the oldest */
+        size_t there = (size_t)(pdi_atomic64_load_acquire(&reader->tail) - head);
+        some = there < max ? there : max;
+        for (size_t i = 0; i < some; i++) {
+            samples[i] = *record_at(node, reader, head + i);
+        }
+    } while (some != 0 && !pdi_atomic64_cas(&reader->head, &head, head + some));
+    if (some == 0) {
+        return PYDDSI_AGAIN;
+    }
+    if (node->holding != 0) {
+        node->kick = 1; /* what is held may have waited for these places */
+    }
+    node->stats.taken += some;
+    *count = some;
+    return PYDDSI_OK;
+}
+
 void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample)
 {
     pdi_ring_release(node, sample->held);
+}
+
+void pdi_node_release_many(struct pdi_node *node, const pyddsi_received *samples, size_t count)
+{
+    for (size_t i = 0; i < count;) { /* one round for each run of one packet */
+        uint32_t held = samples[i].held;
+        uint32_t run = 1;
+        while (i + run < count && samples[i + run].held == held) {
+            run++;
+        }
+        if ((held & (PDI_SERIES_BIT | PDI_ENV_HELD)) == 0) {
+            pdi_pool_drop_many(&node->pool, held, run);
+        } else {
+            for (uint32_t k = 0; k < run; k++) {
+                pdi_ring_release(node, held);
+            }
+        }
+        i += run;
+    }
 }

@@ -163,6 +163,9 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
     if (header == NULL) {
         return 0;
     }
+    if (node->resting) {
+        pdi_session_rouse(node, now);
+    }
     uint32_t count = (uint32_t)(number - conduit->sent);
     size_t bytes = (size_t)(at - out);
     if (wants_answer(node, conduit, count, bytes, now)) {
@@ -170,9 +173,6 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
         conduit->synch_point = now;
         conduit->unsynched = 0;
         conduit->unsynched_bytes = 0;
-        if (node->resting) {
-            pdi_session_rouse(node, now);
-        }
         if (conduit->timed == 0) {
             conduit->timed = number;
             conduit->timed_at = now;

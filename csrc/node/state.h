@@ -59,11 +59,11 @@
 #define PDI_OVERRIDES_MAX   16U
 #define PDI_LOCATOR_MAX     64U
 #define PDI_STREAM_PACKET_ZHE 100U /* what zhe takes through a connection, and no more */
-#define PDI_BARRIERS_MAX    64U
-#define PDI_MOVES_MAX       64U
-#define PDI_PULLS_MAX       8U /* pulls of one subscription that may wait for their answer */
-#define PDI_OUTFLOWS_MAX    64U
-#define PDI_MOVE_BYTES      40U   /* the most that a MIGRATE with its markers takes */
+#define PDI_BARRIERS_MAX      64U
+#define PDI_MOVES_MAX         64U
+#define PDI_PULLS_MAX         8U /* pulls of one subscription that may wait for their answer */
+#define PDI_OUTFLOWS_MAX      64U
+#define PDI_MOVE_BYTES        40U /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_AGAIN_MS         5U  /* the first pause before a contested declaration is told again, */
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
@@ -94,13 +94,13 @@ struct pdi_conduit {
     uint32_t peer;   /* of a unicast conduit, else PDI_NONE */
     uint16_t id;     /* on the wire */
     uint8_t open;
-    uint8_t draining;  /* was full, and stays closed until there is some room (hysteresis) */
-    uint8_t flush;     /* what waits may go now */
-    uint8_t synch;     /* a SYNCH is to go: 1 without, 2 with S */
-    uint32_t features; /* what every receiver of its packets can */
+    uint8_t draining;    /* was full, and stays closed until there is some room (hysteresis) */
+    uint8_t flush;       /* what waits may go now */
+    uint8_t synch;       /* a SYNCH is to go: 1 without, 2 with S */
+    uint32_t features;   /* what every receiver of its packets can */
     uint32_t packet_max; /* its packets have so many bytes at most */
-    uint32_t members;  /* that hold the window, */
-    uint32_t detached; /* and that it does not wait for */
+    uint32_t members;    /* that hold the window, */
+    uint32_t detached;   /* and that it does not wait for */
 
     uint64_t sent;             /* numbers before this one have been sent once */
     uint32_t waiting;          /* bytes of packet that the unsent ones need */
@@ -407,7 +407,7 @@ struct pdi_node {
     uint32_t peers_used;      /* slots at and above were never used */
     uint32_t established;     /* how many are */
     uint32_t opening;
-    uint32_t narrow; /* peers that take smaller packets than the others */
+    uint32_t narrow;           /* peers that take smaller packets than the others */
     uint32_t member_changes;   /* counts sessions that came or went */
     uint32_t audience_changes; /* counts matches that came or went */
     uint64_t *ended;           /* bit: this peer is EXPIRED and waits for housekeeping */
@@ -695,6 +695,11 @@ size_t pdi_best_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_
 uint32_t pdi_ring_used(const struct pdi_subscriber *reader);
 void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
                    const pyddsi_received *record, pdi_time now);
+void pdi_ring_pour(struct pdi_node *node, struct pdi_subscriber *reader,
+                   const pyddsi_received *model, pyddsi_list *samples, uint32_t max);
+void pdi_ring_pour_brought(struct pdi_node *node, struct pdi_subscriber *reader,
+                           const pyddsi_received *model, const struct pdi_poured *samples,
+                           uint32_t count);
 void pdi_ring_release(struct pdi_node *node, uint32_t held);
 void pdi_ring_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason,
                    pdi_time now);

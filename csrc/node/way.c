@@ -87,12 +87,10 @@ uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *pu
     if (node->narrow != 0) { /* somebody takes small packets alone */
         struct pdi_entry plain = *model;
         plain.mark = 0;
-        bytes = piece != 0 ? node->config.packet_max
-                           : size + pdi_way_overhead(node, &plain, false);
+        bytes = piece != 0 ? node->config.packet_max : size + pdi_way_overhead(node, &plain, false);
     }
-    return needed != 0 || bytes > PDI_STREAM_PACKET_ZHE
-               ? fit(node, publisher, way, needed, bytes)
-               : 0;
+    return needed != 0 || bytes > PDI_STREAM_PACKET_ZHE ? fit(node, publisher, way, needed, bytes)
+                                                        : 0;
 }
 
 bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,

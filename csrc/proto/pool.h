@@ -81,26 +81,31 @@ static inline uint32_t pdi_pool_get(struct pdi_pool *pool)
     return slot;
 }
 
-/* Who holds a slot holds it once more, for somebody else. */
-static inline void pdi_pool_hold(struct pdi_pool *pool, uint32_t slot)
+/* Who holds a slot holds it so many times more, for others. */
+static inline void pdi_pool_hold_many(struct pdi_pool *pool, uint32_t slot, uint32_t count)
 {
     PDI_CHECK(slot < pool->slots);
-    uint32_t before = pdi_atomic32_add(&pool->holds[slot], 1);
-    PDI_CHECK(before != 0 && before != UINT32_MAX);
+    uint32_t before = pdi_atomic32_add(&pool->holds[slot], count);
+    PDI_CHECK(before != 0 && before <= UINT32_MAX - count);
     (void)before;
 }
 
-/* Any thread: one hold less. With the last one the slot is free. */
-static inline void pdi_pool_drop(struct pdi_pool *pool, uint32_t slot)
+static inline void pdi_pool_hold(struct pdi_pool *pool, uint32_t slot)
 {
-    PDI_CHECK(slot < pool->slots);
-    /* With one hold it is the caller's, and nobody else can change the word. */
-    if (pdi_atomic32_load_acquire(&pool->holds[slot]) == 1) {
+    pdi_pool_hold_many(pool, slot, 1);
+}
+
+/* Any thread: so many holds less, which are all the caller's. With the last one the slot is free. */
+static inline void pdi_pool_drop_many(struct pdi_pool *pool, uint32_t slot, uint32_t count)
+{
+    PDI_CHECK(slot < pool->slots && count != 0);
+    /* With no more holds than these all are the caller's, and nobody else can change the word. */
+    if (pdi_atomic32_load_acquire(&pool->holds[slot]) == count) {
         pdi_atomic32_store_relaxed(&pool->holds[slot], 0);
     } else {
-        uint32_t before = pdi_atomic32_add(&pool->holds[slot], UINT32_MAX);
-        PDI_CHECK(before != 0);
-        if (before != 1) {
+        uint32_t before = pdi_atomic32_add(&pool->holds[slot], (uint32_t)-count);
+        PDI_CHECK(before >= count);
+        if (before != count) {
             return;
         }
     }
@@ -109,6 +114,11 @@ static inline void pdi_pool_drop(struct pdi_pool *pool, uint32_t slot)
         status = pdi_ring_mpsc_push(&pool->free, &slot);
     }
     PDI_CHECK(status == PYDDSI_OK);
+}
+
+static inline void pdi_pool_drop(struct pdi_pool *pool, uint32_t slot)
+{
+    pdi_pool_drop_many(pool, slot, 1);
 }
 
 /* The bytes of a slot. */

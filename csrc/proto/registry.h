@@ -63,11 +63,11 @@
 #include "proto/predicate.h"
 #include "pyddsi.h"
 
-#define PDI_REGISTRY_NONE     UINT32_MAX
-#define PDI_REGISTRY_REFUSED  16   /* beside pyddsi_status: the session cannot go on */
-#define PDI_REGISTRY_PENDING  255  /* beside pdi_status: some peer has not answered yet */
-#define PDI_REGISTRY_ROOM_MIN 1200 /* so that any single declaration fits */
-#define PDI_REGISTRY_ROOM_LEAST 64 /* any without a text */
+#define PDI_REGISTRY_NONE       UINT32_MAX
+#define PDI_REGISTRY_REFUSED    16   /* beside pyddsi_status: the session cannot go on */
+#define PDI_REGISTRY_PENDING    255  /* beside pdi_status: some peer has not answered yet */
+#define PDI_REGISTRY_ROOM_MIN   1200 /* so that any single declaration fits */
+#define PDI_REGISTRY_ROOM_LEAST 64   /* any without a text */
 
 /* Of results. */
 enum pdi_status {

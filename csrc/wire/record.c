@@ -177,6 +177,31 @@ static int list_begin(struct pdi_record *record, const pyddsi_field *field, unsi
     return status;
 }
 
+/* Passes over samples as nearly all are: their length in its shortest form of one or two bytes, and all of them there. Answers
+ * how many those were; the next one is looked at as any item is. */
+static size_t samples_pass(struct pdi_record *record, size_t count)
+{
+    const uint8_t *at = record->in.at;
+    const uint8_t *end = record->in.end;
+    size_t passed = 0;
+    while (passed < count) { /* each has a byte at least */
+        size_t left = (size_t)(end - at);
+        size_t size = 0;
+        if (left >= 1 && at[0] < 0x80) {
+            size = 1U + at[0];
+        } else if (left >= 2 && at[1] - 1U < 0x7f) {
+            size = 2U + ((size_t)(at[0] & 0x7f) | (size_t)at[1] << 7);
+        }
+        if (size == 0 || size > left) {
+            break;
+        }
+        at += size;
+        passed++;
+    }
+    record->in.at = at;
+    return passed;
+}
+
 int pdi_items_read(struct pdi_record *record, const pyddsi_field *field, unsigned flags, void *into)
 {
     pyddsi_list *list = (void *)((char *)into + field->at);
@@ -186,8 +211,11 @@ int pdi_items_read(struct pdi_record *record, const pyddsi_field *field, unsigne
         pyddsi_sample sample;
     } item;
     int status = list_begin(record, field, flags, list);
+    size_t passed = 0;
+    if (status == PYDDSI_OK && field->type == PYDDSI_TYPE_SAMPLES && (flags & PYDDSI_A) == 0)
+        passed = samples_pass(record, list->count);
     /* Each item has a byte at least, so the packet's end bounds the loop. */
-    for (size_t i = 0; status == PYDDSI_OK && i < list->count; i++)
+    for (size_t i = passed; status == PYDDSI_OK && i < list->count; i++)
         status = pdi_item_read(record, pdi_item_spec(field->type), flags, &item);
     list->size = (size_t)(record->in.at - list->data);
     return status;

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import pyddsi
 from pyddsi.cli import _arguments as read
-from pyddsi.cli._session import add_session, opened, unheard
+from pyddsi.cli._session import add_session, declaring, opened, unheard
 from pyddsi.cli._show import Live, Paint, say
 
 __all__ = ["Measured", "Meter", "add_meter", "observed", "run_meter", "watch"]
@@ -98,7 +98,8 @@ class Meters(dict[str | int | None, Meter]):
 
 def observed(session: pyddsi.Session, name: str | int) -> pyddsi.Subscriber:
     """A subscriber that never holds up its publishers."""
-    return session.subscriber(name, depth=DEPTH, on_full="drop_newest")
+    with declaring():
+        return session.subscriber(name, depth=DEPTH, on_full="drop_newest")
 
 
 def watch(

@@ -17,6 +17,7 @@ __all__ = [
     "Terminated",
     "add_session",
     "chosen",
+    "declaring",
     "opened",
     "settings",
     "terminable",
@@ -82,6 +83,15 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
 def chosen(options: argparse.Namespace, **more: Any) -> pyddsi.Config:
     """The config of the session; what the options say wins over `more`."""
     return pyddsi.Config.load(options.config, **more | settings(options))
+
+
+@contextmanager
+def declaring() -> Iterator[None]:
+    """What cannot be declared as the options say is their user's mistake, and no fault of ours."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from None
 
 
 @contextmanager

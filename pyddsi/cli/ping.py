@@ -84,7 +84,7 @@ def add(parser: read.Parser) -> None:
         help=f"both sides agree on it (default: {BASE})",
     )
     read.add_json(parser, "one JSON object an answer, and one of all at the end")
-    add_session(parser, metrics=False)
+    add_session(parser, metrics=True)
 
 
 # ---- the side that answers ---------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Asker:
         self._ask = session.publisher(f"{base}/ask")
         self._answers = session.subscriber(f"{base}/answer")
         self._me = os.urandom(8)
-        self._question = bytearray(i & 255 for i in range(size))
+        self._question = bytearray((bytes(range(256)) * (size // 256 + 1))[:size])
         self._spin = spin
 
     def reach(self, timeout: float) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyddsi
 from pyddsi.cli import _arguments as read
 from pyddsi.cli._arguments import UsageError
-from pyddsi.cli._session import add_session, opened, unsent
+from pyddsi.cli._session import add_session, declaring, opened, unsent
 from pyddsi.cli._show import Live, duration, many, say, size
 
 DESCRIPTION = """\
@@ -36,6 +36,7 @@ time, or if a sample was dropped.
 """
 
 BATCH = 64
+BATCH_BYTES = 1 << 20
 PATIENCE = 10.0
 PROGRESS_SECONDS = 0.25
 HURRY = 1.0
@@ -97,7 +98,7 @@ def _lines() -> Iterator[bytes]:
 
 def _made_up(length: int) -> Iterator[bytes]:
     """Each begins with its number, as far as that has room."""
-    rest = bytes(i & 255 for i in range(8, length))
+    rest = (bytes(range(256)) * (length // 256 + 1))[8:length]
     for number in count():
         yield (number.to_bytes(8, "little") + rest)[:length]
 
@@ -134,7 +135,8 @@ class _Run:
             if self._options.size is None or self._options.rate is not None:
                 self._one_by_one(samples)  # a line of standard input does not wait for the next
             else:
-                while batch := list(islice(samples, BATCH)):
+                most = max(1, min(BATCH, BATCH_BYTES // max(self._options.size, 1)))
+                while batch := list(islice(samples, most)):
                     self._put_many(batch)
         finally:
             self.seconds = time.monotonic() - self._start
@@ -231,7 +233,9 @@ def run(options: argparse.Namespace) -> int:
         if name != "-" and not Path(name).is_file():
             raise UsageError(f"pub: --file {name}: there is no such file")
     with opened(options) as session:
-        publisher = session.publisher(options.name, reliable=False if options.best_effort else None)
+        with declaring():
+            reliable = False if options.best_effort else None
+            publisher = session.publisher(options.name, reliable=reliable)
         if not options.no_wait and not _found_subscriber(options, publisher):
             return 1
         one = _Run(options, publisher)

@@ -47,7 +47,7 @@ def add(parser: read.Parser) -> None:
         "--watch", action="store_true", help="then say who comes and goes, until Ctrl-C"
     )
     read.add_json(parser, "one JSON object a peer, and with --watch one an event")
-    add_session(parser)
+    add_session(parser, metrics=True)
 
 
 def _watch(options: argparse.Namespace, session: pyddsi.Session) -> None:

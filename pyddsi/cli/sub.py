@@ -10,7 +10,7 @@ import time
 import pyddsi
 from pyddsi.cli import _arguments as read
 from pyddsi.cli._samples import line, plain
-from pyddsi.cli._session import add_session, opened, unheard
+from pyddsi.cli._session import add_session, declaring, opened, unheard
 from pyddsi.cli._show import Paint, duration, many, say, size
 
 DESCRIPTION = """\
@@ -145,12 +145,13 @@ def _say_all(options: argparse.Namespace, session: pyddsi.Session, output: _Outp
 def run(options: argparse.Namespace) -> int:
     """Print what comes."""
     with opened(options) as session:
-        subscribers = [
-            session.subscriber(
-                name, where=options.where, depth=options.depth, on_full=options.on_full
-            )
-            for name in dict.fromkeys(options.names)
-        ]
+        with declaring():
+            subscribers = [
+                session.subscriber(
+                    name, where=options.where, depth=options.depth, on_full=options.on_full
+                )
+                for name in dict.fromkeys(options.names)
+            ]
         output = _Output(options)
         try:
             complete = _read(options, session, subscribers, output)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,40 @@ def test_shared_memory(kind: str, tmp_path: Path) -> None:
             assert number < 100_000
 
 
+def test_selections_meanwhile(tmp_path: Path) -> None:
+    """
+    002-43: while samples come in, selections and subscriptions that are made and forgotten disturb them, or get what they did
+    not ask for.
+    """
+    with opened(listen=[place("unix", tmp_path)]) as one, opened(peers=[where(one)]) as other:
+        pub = other.publisher("link/busy")
+        steady = one.subscriber("link/busy", depth=1000)
+        pub.wait_matched(timeout=TIMEOUT)
+        numbers = iter(range(1_000_000))
+
+        def more(count: int = 40) -> None:
+            for number in itertools.islice(numbers, count):
+                pub.put(b"%d" % number + bytes(number % 20), timeout=TIMEOUT)
+
+        expected = itertools.count()
+        for _ in range(25):
+            with one.subscriber("link/busy", where="$size > 15") as some:
+                while (sample := some.poll()) is None:
+                    more()
+                    for one_of in steady.recv_many(timeout=TIMEOUT):
+                        assert int(bytes(one_of.data).rstrip(b"\0")) == next(expected)
+                assert len(sample.data) > 15
+                thread = threading.Thread(target=more)
+                thread.start()  # and these come in while it is forgotten
+            thread.join()
+        last = next(numbers)
+        pub.put(b"%d" % last)
+        for number in expected:
+            assert int(bytes(steady.recv(timeout=TIMEOUT).data).rstrip(b"\0")) == number
+            if number == last:
+                break
+
+
 # ---- ends ----
 
 PROGRAM = """
@@ -192,7 +227,7 @@ def publisher(listen: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_killed(kind: str, tmp_path: Path) -> None:
     """
-    A process that is killed leaves something that hinders its next start at the same address; or its peer does not notice
+    002-24: a process that is killed leaves something that hinders its next start at the same address; or its peer does not notice
     at once, does not find the next one, or gets a part of a sample.
     """
     listen = place(kind, tmp_path)

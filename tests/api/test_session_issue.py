@@ -59,7 +59,11 @@ def heard_all(heard: list[bytes], count: int) -> None:
 
 def test_sync(world: list[bytes]) -> None:
     """Issue 4: a line of the program would not do what it says."""
-    list_of_buffers: list[bytes | bytearray | memoryview] = [b"one", bytearray(b"two"), memoryview(b"three")]
+    list_of_buffers: list[bytes | bytearray | memoryview] = [
+        b"one",
+        bytearray(b"two"),
+        memoryview(b"three"),
+    ]
     matrix = np.arange(12, dtype="u1").reshape(3, 4)
     with pyddsi.open() as session:
         pub = session.publisher("plant/robot/7/pose", reliable=True)

@@ -51,7 +51,7 @@ def test_beside_others() -> None:
         for i in range(500):
             pub.put(b"%d" % i)
         back.put(b"end")
-        found = [[] for _ in range(2)]
+        found: list[list[pyddsi.Sample]] = [[] for _ in range(2)]
         for sub, samples in zip((mine, theirs), found, strict=True):
             while len(samples) < 500 + 1:
                 samples.append(sub.recv(TIMEOUT))

@@ -2,7 +2,8 @@
 Rows of the requirements that speak of threads or sessions, on real ones: what the simulator shows for every order of events,
 two sessions of this process show for the orders that come.
 
-Each test loads its threads for a fraction of a second and asks for nothing that depends on how long something took.
+Each test loads its threads for a fraction of a second and asks for nothing that depends on how long something took. The file
+is long because the rows are many.
 """
 
 from __future__ import annotations

@@ -449,6 +449,42 @@ static void test_counts(void)
     pyddsi_session_free(b);
 }
 
+/* 002-82, 002-88: a transport that wants one stream of packets would get them from several threads. Nothing is lost for it. */
+static void test_one_stream(void)
+{
+    live_next_group();
+    pyddsi_session_options options = live_options(false);
+    options.one_stream = 1;
+    pyddsi_session *a = live_open(&options);
+    pyddsi_session *b = live_open(&options);
+    struct live_writer writer = {.session = a,
+                                 .publisher = live_publisher(a, 7, true),
+                                 .count = LIVE_MANY(8000),
+                                 .size = 64,
+                                 .large = 9000,
+                                 .every = 200,
+                                 .how = 3,
+                                 .patient = true};
+    struct live_reader reader = {
+        .session = b, .subscriber = live_subscriber(b, 7, 512, PYDDSI_WAIT), .until = writer.count};
+    (void)live_match(a, writer.publisher, 1);
+    live_read_begin(&reader);
+    live_write_begin(&writer);
+    live_write_end(&writer);
+    live_read_join(&reader);
+    CHECK_EQ(reader.total, writer.count);
+    CHECK_EQ(reader.wrong, 0);
+    CHECK(live_until(a, live_settled, a));
+    pyddsi_session *both[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        pyddsi_session_counts counts;
+        pyddsi_session_count(both[i], &counts);
+        CHECK(counts.sent_housekeeping != 0);
+        CHECK_EQ(counts.sent_receive + counts.sent_application, 0);
+        pyddsi_session_free(both[i]);
+    }
+}
+
 int main(void)
 {
     test_open_fails();
@@ -464,5 +500,6 @@ int main(void)
     test_order_of_packets();
     test_answers_pass();
     test_counts();
+    test_one_stream();
     return test_result();
 }

@@ -447,6 +447,32 @@ static void test_small_room(void)
     gone(one);
 }
 
+/* A connection by which much comes would keep others from their turn. */
+static void test_turns(void)
+{
+    struct side *one = listening();
+    pyddsi_endpoint where[2];
+    uint8_t frames[100];
+    int fds[2] = {bare_live(one, &where[0]), bare_live(one, &where[1])};
+    memset(frames, 1, sizeof frames); /* packets of one byte */
+    int changes = 0; /* both must be read at once, which a busy system may put off */
+    for (int tries = 0; changes < 40 && tries < 1000; tries++) {
+        say(fds[0], frames, sizeof frames);
+        say(fds[1], frames, sizeof frames);
+        changes = 0;
+        pyddsi_endpoint before = where[0];
+        for (size_t i = 0; i < sizeof frames; i++) {
+            take(one, NULL);
+            changes += !pdi_stream_same(&packet_from, &before);
+            before = packet_from;
+        }
+    }
+    CHECK(changes >= 40);
+    close(fds[0]);
+    close(fds[1]);
+    gone(one);
+}
+
 /* ---- who does not read ---- */
 
 /* A peer that does not read would hold up others, or be sent parts of packets, or nobody would know what it lost. */
@@ -494,6 +520,47 @@ static void test_never_reads(void)
     CHECK_EQ(send_to(one, deaf, data, sizeof data), PYDDSI_OK);
     close(fd);
     close(good);
+    gone(one);
+}
+
+/* Packets that wait for the next one would be lost when there are many of them, or not leave with the last. */
+static void test_together(void)
+{
+    struct side *one = listening();
+    pyddsi_endpoint where;
+    int fd = bare_live(one, &where);
+    static uint8_t data[1000] = {7};
+    static uint8_t got[1002];
+    const uint32_t count = 2 * PDI_STREAM_OUT_BYTES / sizeof data;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(data + 1, &i, sizeof i);
+        CHECK_EQ(pdi_streams_send(one->streams, &where, data, sizeof data, i + 1 < count),
+                 PYDDSI_OK);
+        if (i == 0) {
+            CHECK_EQ(recv(fd, got, 1, MSG_DONTWAIT), -1); /* it waits */
+        }
+        while (i % 400 == 399 && recv(fd, got, sizeof got, MSG_DONTWAIT | MSG_PEEK) < 0) {
+            quiet(one); /* by now some of them had no room to wait */
+            if (i < PDI_STREAM_OUT_BYTES / sizeof got) {
+                break;
+            }
+        }
+    }
+    CHECK_EQ(counts_of(one).full, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number;
+        size_t size = 0;
+        while (size < sizeof got) {
+            ssize_t more = recv(fd, got + size, sizeof got - size, MSG_DONTWAIT);
+            size += more > 0 ? (size_t)more : 0;
+            if (more < 0) {
+                quiet(one);
+            }
+        }
+        memcpy(&number, got + 3, sizeof number);
+        CHECK_EQ(number, i);
+    }
+    close(fd);
     gone(one);
 }
 
@@ -602,6 +669,7 @@ static void test_close_unheard(void)
         struct pdi_stream_link *link = &one->streams->links[0];
         link->out_end -= full ? 2000 : 0; /* there is room for a word of farewell */
         CHECK_EQ(send_to(one, where, bye, sizeof bye), PYDDSI_OK);
+        CHECK_EQ(send_to(one, where, hello, sizeof hello), -ENOTCONN);
         say(fd, more, sizeof more);
         hurry(one, full ? PDI_STREAM_LIVE : PDI_STREAM_CLOSING);
         do {
@@ -671,6 +739,44 @@ static void test_crowd(void)
         }
         CHECK_EQ(counts_of(one).live, 0);
     }
+    gone(one);
+}
+
+/* Two connections with one name, to two of our ports from one of theirs: what is sent to that name would go to either. */
+static void test_one_name(void)
+{
+    struct side *one = side_of();
+    int fds[2], on = 1;
+    struct sockaddr_in here = {.sin_family = AF_INET};
+    socklen_t size = sizeof here;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    one->listen[one->options.listen_count++] = tcp4(0);
+    one->listen[one->options.listen_count++] = tcp4(0);
+    opened(one);
+    for (int i = 0; i < 2; i++) {
+        struct sockaddr_in to = here;
+        const uint8_t frame[] = {2, 1, 5};
+        to.sin_port = htons(one->listen[i].port);
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK_EQ(setsockopt(fds[i], SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+        CHECK_EQ(bind(fds[i], (struct sockaddr *)&here, sizeof here), 0);
+        CHECK_EQ(getsockname(fds[i], (struct sockaddr *)&here, &size), 0);
+        CHECK_EQ(connect(fds[i], (struct sockaddr *)&to, sizeof to), 0);
+        (void)send(fds[i], frame, sizeof frame, MSG_NOSIGNAL);
+        if (i == 0) {
+            take_hello(one, NULL);
+        }
+    }
+    while (counts_of(one).refused == 0) {
+        wait_for(one, NULL);
+        quiet(one);
+    }
+    CHECK_EQ(counts_of(one).live, 1);
+    CHECK_EQ(send_to(one, packet_from, hello, sizeof hello), PYDDSI_OK);
+    uint8_t got[3];
+    CHECK_EQ(hear(fds[0], got, sizeof got), sizeof got);
+    close(fds[0]);
+    close(fds[1]);
     gone(one);
 }
 
@@ -961,6 +1067,7 @@ static void test_port(void)
         .interface = "lo", .family = 4, .ttl = 1, .loopback = 1, .streams = &one->options};
     CHECK_EQ(pdi_port_open(&port, &options, &local, said, sizeof said), PYDDSI_OK);
     CHECK(pdi_port_streams(port) != NULL);
+    one->streams = pdi_port_streams(port);
     int fd = bare(one);
     say(fd, frames, sizeof frames);
     static const size_t sizes[] = {2, 1, 1};
@@ -970,6 +1077,9 @@ static void test_port(void)
             CHECK_EQ(size, sizes[got]);
             got++; /* and waits again: the other packets have left the system */
             back = from;
+            if (pdi_streams_waiting(one->streams)) {
+                CHECK_EQ(pdi_port_wait(port, 0), PYDDSI_OK);
+            }
         }
     }
     CHECK_EQ(pdi_port_send(port, &back, hello, sizeof hello), PYDDSI_OK);
@@ -1004,13 +1114,16 @@ int main(void)
     test_truncated();
     test_hostile();
     test_small_room();
+    test_turns();
     test_never_reads();
+    test_together();
     test_again();
     test_pauses();
     test_close();
     test_close_unheard();
     test_patience();
     test_crowd();
+    test_one_name();
     test_descriptors();
     test_refused();
     test_permission();

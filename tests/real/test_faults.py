@@ -3,6 +3,7 @@ What goes wrong outside: processes that are killed or stopped, and a system that
 or a line in the ledger, and nothing is left behind.
 
 Processes are killed and stopped for real. Limits are set on processes of their own, where they meet nobody else.
+The file is long because each of these faults is here once, by sockets and by memory.
 """
 
 from __future__ import annotations

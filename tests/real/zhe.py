@@ -150,16 +150,6 @@ class Zhe(Sessions):
         """Send what waits for company."""
         self.send.flush(self._ms(now))
 
-    def disconnected(self, source: Address) -> None:
-        """The connection by which this one was reached is over."""
-        slot = self._slot(source)
-        if slot is not None:
-            self._drop(slot)
-
-    def talks_to(self, source: Address) -> bool:
-        """Whether there is a session, or an attempt at one, with this one."""
-        return self._slot(source) is not None
-
     def _declare(self, which: int, one: Declaration) -> None:
         if self.established:
             self._fresh[which].append(one)
@@ -314,11 +304,6 @@ class Zhe(Sessions):
                 self._moved(said.id, source)
             case 6 | 7 | 9 | 14 | 15 if slot is not None and slot.established:
                 self._on_conduit(said, slot, ms, blame)
-
-    @property
-    def bit(self) -> int:
-        """What it says that it is."""
-        return BROKER if self.config.role == "broker" else PEER
 
     # ---- conduits -----------------------------------------------------------------------------------------------
 

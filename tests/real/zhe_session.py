@@ -99,6 +99,21 @@ class Sessions:
         """Whether there is a session with anybody."""
         return any(slot is not None and slot.established for slot in self.slots)
 
+    @property
+    def bit(self) -> int:
+        """What it says that it is."""
+        return BROKER if self.config.role == "broker" else PEER
+
+    def disconnected(self, source: Address) -> None:
+        """The connection by which this one was reached is over."""
+        slot = self._slot(source)
+        if slot is not None:
+            self._drop(slot)
+
+    def talks_to(self, source: Address) -> bool:
+        """Whether there is a session, or an attempt at one, with this one."""
+        return self._slot(source) is not None
+
     # ---- time ---------------------------------------------------------------------------------------------------
 
     def due_sessions(self) -> list[int]:

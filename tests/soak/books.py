@@ -15,6 +15,7 @@ import mmap
 import os
 import struct
 import time
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from typing import Any
 SMALL, LARGE, BEST = range(3)
 STREAMS = ("small", "large", "best")
 SOURCES_MAX = 4096
+RECENT = 4096
 
 _SENT = struct.Struct("<QQ")
-_ROW = struct.Struct("<HHIQQQQQQQ")
+_ROW = struct.Struct("<HHIQQQQQQQQ")
 _HEAD = _SENT.size * len(STREAMS)
 _SIZE = _HEAD + _ROW.size * SOURCES_MAX
 
@@ -41,8 +43,9 @@ class Source:
     last: int = 0
     missing: int = 0
     gaps: int = 0
-    repeated: int = 0  # or out of order
+    repeated: int = 0  # or of a reliable stream, out of order
     corrupt: int = 0
+    late: int = 0  # of best effort, behind a later one: it may have come by another way
 
     def pack(self) -> bytes:
         """As it lies in the file."""
@@ -57,6 +60,7 @@ class Source:
             self.gaps,
             self.repeated,
             self.corrupt,
+            self.late,
         )
 
 
@@ -70,6 +74,7 @@ class Book:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._log = os.open(folder / f"{slot}-{life}.log", flags, 0o600)
         self._rows: dict[tuple[int, int, int], tuple[int, Source]] = {}
+        self._recent: dict[tuple[int, int], deque[int]] = {}  # of best effort
 
     def sent(self, stream: int, begun: int, accepted: int) -> None:
         """So many samples of ours were begun, and accepted."""
@@ -85,7 +90,15 @@ class Book:
         at, row = found
         row.count += 1
         row.corrupt += not whole
-        if number <= row.last:
+        if stream == BEST:
+            recent = self._recent.setdefault((slot, life), deque(maxlen=RECENT))
+            new = number > row.last or number not in recent
+            recent.append(number)
+        else:
+            new = number > row.last
+        if number <= row.last and new:
+            row.late += 1
+        elif not new:
             row.repeated += 1
             self.say("repeated", slot=slot, life=life, stream=stream, number=number, last=row.last)
         else:

@@ -3,8 +3,8 @@ Whether the books of all balance. A promise that was broken is a sentence; no se
 
 For each stream from one life of a process (the writer) to one of another (the reader):
 
-    always       nothing corrupt; each number once, and in order; none that was not begun
-    reliable     a gap needs a reason that somebody wrote down: the two lost each other (disconnected, or a session that
+    always       nothing corrupt; each number once; none that was not begun
+    reliable     in order; a gap needs a reason that somebody wrote down: the two lost each other (disconnected, or a session that
                  began anew), or the reader or the ledger names the loss
     at the end   whoever is alive has the last number that was accepted by whoever is alive
 

@@ -26,15 +26,16 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.soak import books
 from tests.soak.judge import MIB, Judge
+from tests.soak.verdict import Verdict, show
 
 ROOT = Path(__file__).parents[2]
 LEASE = 2.0
@@ -58,17 +59,6 @@ class Plan:
     group: str = ""
     slack: int = 6 * MIB
     say: Callable[[str], None] = lambda _: None
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What became of it."""
-
-    seconds: float = 0.0
-    faults: dict[str, int] = field(default_factory=dict)
-    lives: int = 0
-    processes: list[dict[str, Any]] = field(default_factory=list)
-    violations: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -108,7 +98,9 @@ class Soak:
         self.lives: list[tuple[int, int]] = []
         self.violations: list[str] = []
         self.healed = False
-        self.interrupted = False
+        self.clock = (
+            threading.Event()
+        )  # never set: it paces what happens, and no verdict depends on it
 
     # ---- processes ----
 
@@ -230,7 +222,7 @@ class Soak:
             if now >= next_line:
                 next_line = now + 10.0
                 self.progress(now - start)
-            time.sleep(STEP)
+            self.clock.wait(STEP)
 
     def progress(self, seconds: float) -> None:
         """A line for who watches, and a first look for what cannot be mended any more."""
@@ -265,7 +257,7 @@ class Soak:
         end = time.monotonic() + SETTLE
         while time.monotonic() < end:
             self.look()
-            time.sleep(STEP)
+            self.clock.wait(STEP)
 
     def settle(self) -> list[str]:
         """Nobody puts; what was accepted has to arrive. Answers what did not."""
@@ -274,7 +266,7 @@ class Soak:
         end = time.monotonic() + PATIENCE
         behind = ["nothing was looked at"]
         while behind and time.monotonic() < end:
-            time.sleep(5 * STEP)
+            self.clock.wait(5 * STEP)
             behind = self.judge().behind(self.alive())
         return behind
 
@@ -295,7 +287,6 @@ class Soak:
             try:
                 self.play()
             except KeyboardInterrupt:
-                self.interrupted = True
                 self.plan.say("interrupted: what there was is judged")
             self.heal()
             alive = self.alive()
@@ -322,53 +313,6 @@ class Soak:
                 shutil.rmtree(self.folder, ignore_errors=True)
             else:
                 self.plan.say(f"the books are kept in {self.folder}")
-
-
-HEADS = (
-    "process",
-    "shared",
-    "loss",
-    "accepted",
-    "heard",
-    "missing",
-    "by memory",
-    "resent",
-    "MiB",
-    "ledger",
-)
-
-
-def show(verdict: Verdict) -> str:
-    """The table for people."""
-    rows = [HEADS]
-    for one in verdict.processes:
-        use = "-"
-        if "rss_end" in one:
-            use = f"{one['rss_warm'] / MIB:.1f} > {one['rss_end'] / MIB:.1f}"
-        rows.append(
-            (
-                one["process"],
-                {True: "yes", False: "no", None: "-"}[one["shared"]],
-                f"{one['loss'] or 0:.0%}",
-                *("/".join(map(str, one[key])) for key in ("accepted", "heard", "missing")),
-                str(one["by_memory"]),
-                str(one["resent"]),
-                use,
-                " ".join(f"{what}:{n}" for what, n in one["ledger"].items()),
-            )
-        )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-    lines = [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    lines += ["", *(f"VIOLATION {fault}" for fault in verdict.violations)]
-    faults = ", ".join(f"{n} {what}" for what, n in sorted(verdict.faults.items()))
-    lines.append(
-        f"{verdict.lives} lives in {verdict.seconds:.0f} s, {faults or 'no fault'}: "
-        f"{len(verdict.violations) or 'no'} violations"
-    )
-    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str]) -> int:

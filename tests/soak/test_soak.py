@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.api.rooms import group
-from tests.soak.books import LARGE, SMALL, Book, read
+from tests.soak.books import BEST, LARGE, SMALL, Book, read
 from tests.soak.judge import MIB, Judge
 from tests.soak.loss import Loss
-from tests.soak.soak import Plan, Soak, show
+from tests.soak.soak import Plan, Soak
+from tests.soak.verdict import show
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,6 +141,17 @@ def test_judge_finds(
     for number in numbers:
         reader.heard(0, 1, SMALL, number, whole=whole)
     assert any(words in fault for fault in judged(folder).streams())
+
+
+def test_best_effort_may_be_late(room: tuple[Path, Book, Book]) -> None:
+    """What came by another way, and so behind a later one, would be a fault; or what comes twice none."""
+    folder, writer, reader = room
+    writer.sent(BEST, 10, 10)
+    for number in (0, 5, 3, 6):
+        reader.heard(0, 1, BEST, number, whole=True)
+    assert judged(folder).streams() == []
+    reader.heard(0, 1, BEST, 3, whole=True)
+    assert any("1 samples came twice" in fault for fault in judged(folder).streams())
 
 
 def test_judge_takes_reasons(room: tuple[Path, Book, Book]) -> None:
