@@ -159,8 +159,8 @@ void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread)
     if (!pdi_lock_try(&session->wire)) {
         if (urge != PDI_URGE_BRIM) {
             if (thread == PDI_HOUSEKEEPING) {
-                send_urgent(session,
-                            thread); /* a session must not end because another thread is slow */
+                /* a session must not end because another thread is slow */
+                send_urgent(session, thread);
             }
             pdi_session_send_later(session, pdi_session_now(session));
             return; /* who has it looks once more, with the session's lock, before he gives it back */
@@ -279,8 +279,8 @@ static pdi_time work(pyddsi_session *session)
         pdi_node_tick(session->node, now);
     }
     attend(session, now);
-    session->later =
-        PDI_TIME_NEVER; /* or again, if another is sending: not at once, or we would spin */
+    /* it is set again if another is sending, but not to now, or we would spin */
+    session->later = PDI_TIME_NEVER;
     pdi_session_send(session, PDI_HOUSEKEEPING);
     if (session->lanes != NULL && session->lanes->moving) {
         attend(session, now); /* it may have waited for what has just been sent */

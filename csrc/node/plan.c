@@ -180,7 +180,7 @@ void pdi_plan_learn(struct pdi_node *node, pdi_time now)
 int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t changes = pdi_registry_link_changes(node->registry, publisher->registry);
-    if (publisher->apart && pdi_aside_over(node, publisher)) {
+    if (publisher->apart && !publisher->streaming && pdi_aside_over(node, publisher)) {
         publisher->apart = publisher->planned = 0;
     }
     if (!publisher->planned || publisher->link_changes != changes ||

@@ -59,6 +59,13 @@ static void finish(struct pdi_node *node, struct pdi_publisher *publisher)
         struct pdi_outflow *flow = &node->outflows[i];
         flow->used = flow->used && (flow->torso || flow->publisher != index);
     }
+    if (publisher->streaming && publisher->apart && !publisher->multicast &&
+        publisher->conduit < node->config.multicasts) {
+        /* some have been carried since it began (aside.c): their copies wait for its last piece, not for the first */
+        publisher->move_from = 0;
+        publisher->move_after = publisher->conduit + 1U;
+        publisher->move_number = node->out[publisher->conduit].window.next;
+    }
     publisher->streaming = 0;
     publisher->planned = 0; /* a move may have waited for this */
 }
