@@ -103,7 +103,7 @@ static inline void pdi_pool_drop_many(struct pdi_pool *pool, uint32_t slot, uint
     if (pdi_atomic32_load_acquire(&pool->holds[slot]) == count) {
         pdi_atomic32_store_relaxed(&pool->holds[slot], 0);
     } else {
-        uint32_t before = pdi_atomic32_add(&pool->holds[slot], (uint32_t)-count);
+        uint32_t before = pdi_atomic32_add(&pool->holds[slot], 0U - count);
         PDI_CHECK(before >= count);
         if (before != count) {
             return;

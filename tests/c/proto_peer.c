@@ -200,7 +200,7 @@ static void check_cell(struct pdi_peer_view before, enum op op, uint32_t arg)
     }
 }
 
-/* 002-57, 002-58, 002-61, 002-62, 002-65 to 002-68, 002-71, 002-75 to 002-77: If it failed, some
+/* 002-57, 002-58, 002-61, 002-62, 002-65, 002-66, 002-67, 002-68, 002-71, 002-75 to 002-77: If it failed, some
  * operation would do something else than the table in the header says, in some state: the word's
  * half of all that a peer may become, of what an EXPIRED peer is still spared, and of who may write
  * its lease. */
