@@ -1,7 +1,7 @@
 /* Sessions in several processes, some of which are killed, or stopped for longer than their lease. */
 #include "live.h"
 
-#define LEASE_MS 1500
+#define LEASE_MS 3000
 
 /* What a child and its parent tell each other, in memory that they share. */
 struct board {
