@@ -297,8 +297,8 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
     uint8_t was_used = lane->used;
     lane->waits = 0;
     see_off(lanes, lane, bits, now);
-    if (status != PYDDSI_OK) {
-        close_it(lanes, lane);
+    if (status != PYDDSI_OK || (lane->writer.readers == 0 && !any_neighbour(lanes, bits))) {
+        close_it(lanes, lane); /* nobody is left who might read it, and it holds memory */
     }
     see_stuck(lanes, lane, now);
     if (lane->closing) {

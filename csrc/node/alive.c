@@ -26,6 +26,7 @@ void pdi_session_rouse(struct pdi_node *node, pdi_time now)
         struct pdi_node_peer *who = &node->peers[peer];
         if (who->rests && pdi_session_established(node, peer)) {
             who->rests = 0;
+            who->ping_traffic = ~traffic(node); /* not idle: what roused it may not be counted */
             who->ping_next = now;
             pdi_timer_set(node, pdi_timer_peer(peer), now);
         }

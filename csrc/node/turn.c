@@ -272,9 +272,6 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     if (!order->synched || who->probes != 0) { /* in doubt: these may not be its numbers */
         return 0;
     }
-    if (node->resting) {
-        pdi_session_rouse(node, now);
-    }
     /* Without a slot nothing that is early could be kept: then nothing is asked for until the sender's next SYNCH. */
     bool starved = node->slot == PDI_POOL_NONE && pdi_pool_free(&node->pool) == 0;
     int nack = starved ? 0
@@ -285,6 +282,9 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     }
     if (!nack && !answer) {
         return 0;
+    }
+    if (node->resting) {
+        pdi_session_rouse(node, now);
     }
     message.flags = nack ? PYDDSI_M : 0;
     pdi_turn_watch(node, peer, conduit);
