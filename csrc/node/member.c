@@ -62,6 +62,7 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
+    conduit->level = conduit->peer == PDI_NONE;
     conduit->members++;
     tell_where(node, conduit, peer, now);
 }
@@ -105,6 +106,7 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
 static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
     uint64_t base = pdi_conduit_base(conduit);
+    conduit->level = 1;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (!member->joined || !member->detached) {
@@ -148,6 +150,32 @@ void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member,
         member->progress = now;
         conduit->members++;
         conduit->detached--;
+    }
+}
+
+/* A message has come after the last one that some members have. They owe from now on, however long they had nothing to say
+ * because others held the window. And they are asked as soon as if the window had been empty: those who are silent must
+ * not make us slow in asking those who answer. (Never later than it would have been.) */
+void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
+                            pdi_time now)
+{
+    bool any = false;
+    conduit->level = 0;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        if (member->joined && member->acked == first) {
+            member->progress = now;
+            any = true;
+        }
+    }
+    pdi_time wait = node->config.synch_ms * PDI_TIME_MS;
+    if (any && pdi_time_add(now, wait) < pdi_time_add(conduit->synch_point, conduit->synch_wait)) {
+        uint32_t timer = pdi_timer_conduit(node, conduit->number);
+        conduit->synch_point = now;
+        conduit->synch_wait = wait;
+        if (pdi_time_add(now, wait) < pdi_heap_get(&node->timers, timer)) {
+            pdi_timer_set(node, timer, pdi_time_add(now, wait));
+        }
     }
 }
 

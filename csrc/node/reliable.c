@@ -84,12 +84,9 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         before.base) { /* an empty window: from here the receivers have something to say */
         conduit->synch_point = now;
         conduit->synch_wait = node->config.synch_ms * PDI_TIME_MS;
-        for (uint32_t peer = 0; conduit->peer == PDI_NONE && peer < node->peers_used; peer++) {
-            pdi_node_member(node, conduit, peer)->progress = now;
-        }
-        if (conduit->peer != PDI_NONE) {
-            pdi_node_member(node, conduit, conduit->peer)->progress = now;
-        }
+    }
+    if (conduit->level) {
+        pdi_member_begin_owing(node, conduit, first, now);
     }
     if (pdi_heap_get(&node->timers, pdi_timer_conduit(node, conduit->number)) == PDI_TIME_NEVER) {
         pdi_timer_set(node, pdi_timer_conduit(node, conduit->number),
@@ -156,6 +153,8 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     member->acked = number;
     member->begun = 1;
     member->progress = now;
+    conduit->level =
+        conduit->level || (conduit->peer == PDI_NONE && number == conduit->window.next);
     pdi_member_reattach(conduit, member, now);
     pdi_member_release(node, conduit);
     if (conduit->timed != 0 && pdi_conduit_base(conduit) >= conduit->timed) {

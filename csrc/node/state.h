@@ -77,7 +77,7 @@
 struct pdi_member {
     uint64_t acked;    /* everything before this count is acknowledged, */
     uint64_t written;  /* and what it lacks before this one is in the ledger */
-    pdi_time progress; /* when that last moved, or when there was nothing to acknowledge */
+    pdi_time progress; /* of a group: when that last moved, or when the first came that it lacks */
     uint8_t joined;    /* counted in the window */
     uint8_t begun;     /* it has acknowledged something, so it knows where it began */
     uint8_t detached;  /* too slow: a member that the window does not wait for */
@@ -97,6 +97,7 @@ struct pdi_conduit {
     uint8_t draining;    /* was full, and stays closed until there is some room (hysteresis) */
     uint8_t flush;       /* what waits may go now */
     uint8_t synch;       /* a SYNCH is to go: 1 without, 2 with S */
+    uint8_t level;       /* of a group: somebody may have all there is, and owes from the next on */
     uint32_t features;   /* what every receiver of its packets can */
     uint32_t packet_max; /* its packets have so many bytes at most */
     uint32_t members;    /* that hold the window, */
@@ -627,6 +628,8 @@ void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
 void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
                            struct pdi_member *member, enum pyddsi_reason reason, pdi_time now);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
+void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
+                            pdi_time now);
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
 void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
 void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit);

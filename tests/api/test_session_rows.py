@@ -437,11 +437,10 @@ def test_children_and_ids() -> None:
         ]
         pub = one.publisher("house/attic/light")
         hall = one.publisher("house/hall")
-        hall.wait_matched(timeout=TIMEOUT)
+        for thing in (*made, pub, hall):
+            thing.wait_settled(timeout=TIMEOUT)  # then the other session has heard of it
         children = ["attic", "hall", "kitchen", "loft"]
         for session in (one, other):
-            while session.ls("house") != children:
-                session.wait_event(timeout=TIMEOUT)
             assert session.ls("house") == session.get("house/$ls") == children
             assert session.ls() == session.get("/$ls") == ["barn", "house"]
             assert session.ls("/house/attic") == ["light"]
