@@ -116,7 +116,8 @@ int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes,
 uint64_t pdi_node_news(const struct pdi_node *node)
 {
     const pyddsi_stats *stats = &node->stats;
-    return stats->delivered + stats->acknowledged + stats->forgiven + node->event_head;
+    return stats->delivered + stats->acknowledged + stats->forgiven + node->event_head +
+           pdi_registry_settles(node->registry) + pdi_registry_route_changes(node->registry);
 }
 
 pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id)

@@ -187,6 +187,8 @@ uint32_t pdi_registry_routes(const struct pdi_registry *registry, uint8_t space,
                              uint64_t via, pyddsi_bytes name, uint32_t *handles, uint32_t max);
 /* Grows whenever an earlier answer of pdi_registry_routes may have become wrong. */
 uint64_t pdi_registry_route_changes(const struct pdi_registry *registry);
+/* Grows whenever one of our declarations settles, also when there is nothing new to tell of it. */
+uint64_t pdi_registry_settles(const struct pdi_registry *registry);
 /* The predicate of our subscription; null: everything. */
 const struct pdi_predicate *pdi_registry_predicate(const struct pdi_registry *registry,
                                                    uint32_t subscription);

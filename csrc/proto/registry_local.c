@@ -82,7 +82,13 @@ void pdi_local_settle(struct pdi_registry *registry, uint32_t local)
         settled->established |= settled->said[PDI_SAID_OK] != 0;
         settled->status = PDI_STATUS_OK;
     }
+    registry->settles++;
     announce(registry, local, settled->status);
+}
+
+uint64_t pdi_registry_settles(const struct pdi_registry *registry)
+{
+    return registry->settles;
 }
 
 void pdi_local_retire(struct pdi_registry *registry, uint32_t local)

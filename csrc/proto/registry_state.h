@@ -224,6 +224,7 @@ struct pdi_registry {
     uint64_t order;
     uint64_t transaction;
     uint64_t route_changes;
+    uint64_t settles; /* how often one of ours has come to an end with all peers, told or not */
 };
 
 /* ---- registry.c */
