@@ -1064,9 +1064,9 @@ typedef struct {
     uint64_t links;        /* TCP and Unix connections now; */
     uint64_t links_made, links_accepted; /* so far */
     uint64_t links_failed;               /* attempts to connect that came to nothing */
-    uint64_t links_refused; /* who was sent away: too many, or silent for too long */
-    uint64_t links_broken;  /* ended by bytes that are no frames, or in the middle of one */
-    uint64_t links_full;    /* packets lost for a peer that does not read */
+    uint64_t links_refused;              /* who was sent away: too many, or silent for too long */
+    uint64_t links_broken; /* ended by bytes that are no frames, or in the middle of one */
+    uint64_t links_full;   /* packets lost for a peer that does not read */
 } pyddsi_session_counts;
 
 void pyddsi_session_options_init(pyddsi_session_options *options);

@@ -197,7 +197,7 @@ void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int o
 /* 1: somebody here is to get samples of this resource. */
 int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource);
 /* Fills in whose a sample of this publisher is: resource, space, reliable. OK; BAD_ARGUMENT: no such publisher. */
-int pdi_node_about(const struct pdi_node *node, uint32_t publisher, struct pdi_brought *sample);
+int pdi_node_about(const struct pdi_node *node, uint32_t handle, struct pdi_brought *sample);
 /* Whether readers here want such a sample: OK; AGAIN: one that waits for room, or for its guard, has none; END: nobody. */
 int pdi_node_ready(struct pdi_node *node, const struct pdi_brought *sample);
 /* To the readers here: OK; AGAIN: one that waits for room, or for its guard, has none, and nothing has happened. */
