@@ -86,11 +86,6 @@ void pdi_local_settle(struct pdi_registry *registry, uint32_t local)
     announce(registry, local, settled->status);
 }
 
-uint64_t pdi_registry_settles(const struct pdi_registry *registry)
-{
-    return registry->settles;
-}
-
 void pdi_local_retire(struct pdi_registry *registry, uint32_t local)
 {
     struct pdi_local *retires = &registry->locals[local];

@@ -74,3 +74,8 @@ size_t pdi_registry_known(const struct pdi_registry *registry, pyddsi_known *kno
     }
     return look.count;
 }
+
+uint64_t pdi_registry_settles(const struct pdi_registry *registry)
+{
+    return registry->settles;
+}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -422,6 +423,11 @@ def test_patterns_of_subscribers() -> None:
             assert sub.poll() is None
 
 
+def lists(session: pyddsi.Session, wanted: dict[str, list[str]]) -> bool:
+    """Whether it knows these children, by the name above them."""
+    return all(session.ls(name) == children for name, children in wanted.items())
+
+
 def test_children_and_ids() -> None:
     """002-127: `house/$ls` would not list what is below house, or `$id` not tell by which number it is known."""
     with two() as (one, other):
@@ -438,9 +444,13 @@ def test_children_and_ids() -> None:
         pub = one.publisher("house/attic/light")
         hall = one.publisher("house/hall")
         for thing in (*made, pub, hall):
-            thing.wait_settled(timeout=TIMEOUT)  # then the other session has heard of it
+            thing.wait_settled(timeout=TIMEOUT)
         children = ["attic", "hall", "kitchen", "loft"]
         for session in (one, other):
+            # what settled before the two had met is told when they meet
+            session.wait(
+                TIMEOUT, partial(lists, session, {"house": children, "": ["barn", "house"]})
+            )
             assert session.ls("house") == session.get("house/$ls") == children
             assert session.ls() == session.get("/$ls") == ["barn", "house"]
             assert session.ls("/house/attic") == ["light"]
