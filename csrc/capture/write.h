@@ -1,0 +1,38 @@
+/* write.h - frames become a pcap or pcapng file.
+ *
+ * Each function writes one header, block or record at out[*at] and moves *at behind it; NO_SPACE if it does not fit
+ * below |room|, and then nothing has happened. What is written is read again by container.h as it was.
+ */
+#ifndef PDI_CAPTURE_WRITE_H
+#define PDI_CAPTURE_WRITE_H
+
+#include "capture/frame.h"
+
+/* What a synthesised frame is put together from: a datagram that was never on a wire as a frame. */
+struct pdi_synthetic {
+    pyddsi_endpoint source,
+        target; /* kind 4, 6: UDP; 14, 16: TCP, whose bytes are counted on by the caller */
+    const uint8_t *data;
+    uint32_t size;
+    uint32_t sequence; /* TCP */
+};
+
+/* The file's header in nanoseconds. */
+int pdi_write_pcap_header(uint16_t link, uint32_t snap, uint8_t *out, size_t room, size_t *at);
+int pdi_write_pcap_frame(const struct pdi_frame *frame, uint8_t *out, size_t room, size_t *at);
+
+/* A section with the name of who writes it, an interface with times in nanoseconds, and a frame with its direction and,
+ * if it is not empty, a comment. Statistics: frames received and dropped by the capturing. */
+int pdi_write_section(const char *application, uint8_t *out, size_t room, size_t *at);
+int pdi_write_interface(uint16_t link, uint32_t snap, const char *name, uint8_t *out, size_t room,
+                        size_t *at);
+int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out, size_t room,
+                    size_t *at);
+int pdi_write_statistics(uint32_t interface, int64_t time_ns, uint64_t received, uint64_t dropped,
+                         uint8_t *out, size_t room, size_t *at);
+
+/* IP and UDP (or TCP) headers with correct checksums, and the payload: a frame of link type 101 (raw IP). */
+int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, size_t room,
+                        size_t *at);
+
+#endif
