@@ -36,7 +36,7 @@
 #include "base/seq.h"
 #include "flow/ledger.h"
 #include "node/node.h"
-#include "proto/endpoint.h"
+#include "base/endpoint.h"
 #include "proto/order.h"
 #include "proto/peer.h"
 #include "proto/pool.h"

@@ -38,7 +38,7 @@
 #include "base/pages.h"
 #include "proto/late.h"
 #include "proto/registry.h"
-#include "proto/registry_chain.h"
+#include "base/chain.h"
 
 enum {
     PDI_REGISTRY_BATCH_MAX = 64,   /* declarations of ours before a commit */

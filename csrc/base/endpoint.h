@@ -21,8 +21,8 @@
  * may share a key (never often, and nobody can arrange it without the seed): who finds one by its
  * key compares the endpoint too.
  */
-#ifndef PDI_PROTO_ENDPOINT_H
-#define PDI_PROTO_ENDPOINT_H
+#ifndef PDI_BASE_ENDPOINT_H
+#define PDI_BASE_ENDPOINT_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* proto/endpoint.h: tables of good and bad texts, every cut and every changed byte, random
+/* base/endpoint.h: tables of good and bad texts, every cut and every changed byte, random
  * endpoints there and back. */
-#include "proto/endpoint.h"
+#include "base/endpoint.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

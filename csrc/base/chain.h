@@ -1,6 +1,6 @@
-/* registry_chain.h - lists and free slots among things that have numbers.
+/* chain.h - lists and free slots among things that have numbers.
  *
- * Everything in the registry is an item of an array and is known by its index. An item hangs in several lists at once
+ * Where many things belong to each other, each is an item of an array and is known by its index. An item hangs in several lists at once
  * (a link in the list of its publication and in that of its subscription), with one pdi_chain in it for each. A lane
  * says where in the array the chains of one such list lie:
  *
@@ -13,8 +13,8 @@
  *
  * Why indices and not pointers: they are half as large, and survive a copy of the whole memory.
  */
-#ifndef PDI_PROTO_REGISTRY_CHAIN_H
-#define PDI_PROTO_REGISTRY_CHAIN_H
+#ifndef PDI_BASE_CHAIN_H
+#define PDI_BASE_CHAIN_H
 
 #include "base/check.h"
 #include "base/carve.h"

@@ -1,5 +1,5 @@
 /* endpoint.c - endpoints as keys and as texts. */
-#include "proto/endpoint.h"
+#include "base/endpoint.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,34 @@
+/* hash.h - what endpoints, flows and sessions are called in tables.
+ *
+ * A 64-bit number made of the thing that it names and of nothing else, so that files, partitions and machines agree on it
+ * without talking to each other. Two endpoints with one number are possible and rarer than broken memory; whoever keeps
+ * endpoints compares the endpoints themselves.
+ *
+ * The mixing is two multiplications with odd constants, each folded: what a 64-bit multiplication knows of all bits of
+ * both halves is in its upper half. It is no protection against somebody who looks for collisions, and need not be: the
+ * maps that hold these numbers have keys of their own (base/map.h).
+ */
+#ifndef PDI_CAPTURE_HASH_H
+#define PDI_CAPTURE_HASH_H
+
+#include <string.h>
+
+#include "pyddsi.h"
+
+static inline uint64_t pdi_mix(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product =
+        (unsigned __int128)(a ^ UINT64_C(0x9e3779b97f4a7c15)) * (b ^ UINT64_C(0xd1342543de82ef95));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* An endpoint: its address, port and transport. */
+static inline uint64_t pdi_endpoint_hash(const pyddsi_endpoint *endpoint)
+{
+    uint64_t halves[2];
+    memcpy(halves, endpoint->ip, sizeof halves);
+    uint64_t rest = (uint64_t)endpoint->port << 8 | endpoint->kind;
+    return pdi_mix(halves[0] + rest, halves[1] ^ rest << 24);
+}
+
+#endif

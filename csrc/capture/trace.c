@@ -1,0 +1,391 @@
+/* trace.c - the memory of a trace, and whose packets are ours.
+ *
+ * Only multicast goes to the well-known port; answers, handshakes and acknowledgements run between ephemeral ports. So who
+ * speaks the protocol is learnt, in three ways:
+ *
+ *     by port       either end has a well-known port
+ *     by company    an end that exchanged a packet with one that speaks, speaks too (groups and well-known ports aside,
+ *                   since others may use these)
+ *     by its looks  a datagram between strangers that is, to its last byte, a correct HELLO, OPEN or ACCEPT as zhe would take
+ *                   it; SCOUT is two bytes, and too short to prove anything
+ *
+ * A HELLO and an OPEN name the groups that their sender hears; traffic to these is ours as well.
+ *
+ * The usual packet is between two parties that were seen a moment ago: two looks into a small table of the last ones, and
+ * no hashing with a key.
+ */
+#include "base/carve.h"
+#include "base/endpoint.h"
+#include "capture/trace_inside.h"
+#include "wire/decode.h"
+
+enum {
+    PARTY_SLOTS = 8192, /* of the maps: a quarter and more of them stays free */
+    FLOW_SLOTS = 16384,
+    SESSION_SLOTS = 8192,
+    RESOURCE_SLOTS = 32768,
+};
+
+static const char *const event_names[PDI_EVENT_COUNT] = {
+    "gap",           "repeat", "fill",      "nack",         "stall",     "silence",
+    "lease_expired", "scout",  "open",      "accept",       "close",     "refused",
+    "moved",         "reset",  "malformed", "unknown_kind", "truncated", "capture_drop",
+};
+
+const char *pdi_event_name(unsigned type)
+{
+    return type < PDI_EVENT_COUNT ? event_names[type] : "";
+}
+
+struct layout {
+    struct pdi_map_slot *slots[5];
+    uint64_t *used[5];
+    uint64_t *pages[2];
+    uint32_t *free[7];
+};
+
+static const uint32_t map_slots[5] = {PARTY_SLOTS, FLOW_SLOTS, SESSION_SLOTS, RESOURCE_SLOTS,
+                                      RESOURCE_SLOTS};
+static const uint32_t slot_counts[7] = {PDI_PARTIES_MAX,   PDI_FLOWS_MAX,    PDI_ACKERS_MAX,
+                                        PDI_MISSING_MAX,   PDI_SESSIONS_MAX, PDI_RESOURCES_MAX,
+                                        PDI_HISTOGRAMS_MAX};
+
+static struct pdi_trace *lay_out(struct pdi_carve *carve, struct layout *layout)
+{
+    struct pdi_trace *trace = pdi_carve(carve, 1, sizeof *trace);
+    struct pdi_trace aside;
+    struct pdi_trace *into = trace != NULL ? trace : &aside;
+    into->parties = pdi_carve(carve, PDI_PARTIES_MAX, sizeof *into->parties);
+    into->flows = pdi_carve(carve, PDI_FLOWS_MAX, sizeof *into->flows);
+    into->ackers = pdi_carve(carve, PDI_ACKERS_MAX, sizeof *into->ackers);
+    into->missing = pdi_carve(carve, PDI_MISSING_MAX, sizeof *into->missing);
+    into->sessions = pdi_carve(carve, PDI_SESSIONS_MAX, sizeof *into->sessions);
+    into->resources = pdi_carve(carve, PDI_RESOURCES_MAX, sizeof *into->resources);
+    into->sent = pdi_carve(carve, (size_t)PDI_SENT_UNITS * PDI_SENT_UNIT, sizeof *into->sent);
+    into->names = pdi_carve(carve, PDI_NAME_UNITS, PDI_NAME_UNIT);
+    into->histograms = pdi_carve(carve, PDI_HISTOGRAMS_MAX, sizeof *into->histograms);
+    for (unsigned i = 0; i < 5; i++) {
+        layout->slots[i] = pdi_carve(carve, map_slots[i], sizeof(struct pdi_map_slot));
+        layout->used[i] = pdi_carve(carve, PDI_BITSET_WORDS(map_slots[i]), sizeof(uint64_t));
+    }
+    layout->pages[0] = pdi_carve(carve, PDI_BITSET_WORDS(PDI_SENT_UNITS), sizeof(uint64_t));
+    layout->pages[1] = pdi_carve(carve, PDI_BITSET_WORDS(PDI_NAME_UNITS), sizeof(uint64_t));
+    for (unsigned i = 0; i < 7; i++) {
+        layout->free[i] = pdi_carve(carve, slot_counts[i], sizeof(uint32_t));
+    }
+    return trace;
+}
+
+size_t pdi_trace_size(void)
+{
+    struct pdi_carve carve = {0};
+    struct layout layout;
+    (void)lay_out(&carve, &layout);
+    return carve.size;
+}
+
+struct pdi_trace *pdi_trace_init(void *memory, const uint64_t seed[2])
+{
+    struct pdi_carve carve = {.memory = memory};
+    struct layout layout;
+    struct pdi_trace *trace = lay_out(&carve, &layout);
+    struct pdi_map *const maps[5] = {&trace->party_of, &trace->flow_of, &trace->session_of,
+                                     &trace->resource_of, &trace->rid_of};
+    struct pdi_slots *const slots[7] = {&trace->party_slots,    &trace->flow_slots,
+                                        &trace->acker_slots,    &trace->missing_slots,
+                                        &trace->session_slots,  &trace->resource_slots,
+                                        &trace->histogram_slots};
+    for (unsigned i = 0; i < 5; i++) {
+        (void)pdi_map_init(maps[i], layout.slots[i], layout.used[i], map_slots[i], seed);
+    }
+    for (unsigned i = 0; i < 7; i++) {
+        pdi_slots_init(slots[i], layout.free[i], slot_counts[i]);
+    }
+    (void)pdi_pages_init(&trace->sent_pages, layout.pages[0], PDI_SENT_UNITS);
+    (void)pdi_pages_init(&trace->name_pages, layout.pages[1], PDI_NAME_UNITS);
+    trace->ports[0] = 7447;
+    trace->port_count = 1;
+    trace->learn = 1;
+    trace->busy[0] = trace->busy[1] = PDI_NONE32;
+    for (unsigned i = 0; i < PDI_CACHE; i++) {
+        trace->cache[i].party = PDI_NONE32;
+    }
+    pdi_trace_begin(trace);
+    return trace;
+}
+
+void pdi_trace_begin(struct pdi_trace *trace)
+{
+    memset(trace->by_event, 0, sizeof trace->by_event);
+    memset(trace->by_kind, 0, sizeof trace->by_kind);
+    trace->samples_repeated = trace->samples_presync = 0;
+    trace->samples_missing = 0;
+    trace->evicted = trace->forgotten = 0;
+    trace->event_count = 0;
+    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+        trace->parties[i].packets = trace->parties[i].bytes = 0;
+    }
+    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+        if (trace->flows[i].used) {
+            pdi_flow_tally(&trace->flows[i]);
+        }
+    }
+    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+        if (trace->flows[i].used && trace->flows[i].histogram != PDI_NONE32) {
+            memset(&trace->histograms[trace->flows[i].histogram], 0, sizeof *trace->histograms);
+        }
+    }
+}
+
+struct pdi_event *pdi_trace_event(struct pdi_trace *trace, unsigned type, int64_t time_ns)
+{
+    uint32_t at =
+        trace->event_count < PDI_EVENTS_MAX - 1 ? trace->event_count++ : PDI_EVENTS_MAX - 1;
+    struct pdi_event *event = &trace->events[at];
+    trace->by_event[type]++;
+    *event = (struct pdi_event){.type = (uint8_t)type,
+                                .usn_from = PDI_NONE64,
+                                .usn_to = PDI_NONE64,
+                                .value_us = PDI_NONE64,
+                                .time_ns = time_ns};
+    return event;
+}
+
+void pdi_event_say(struct pdi_event *event, const char *text, uint64_t number)
+{
+    size_t at = 0;
+    for (; *text != '\0' && at < PDI_DETAIL - 1; text++) { /* the text is ours, and short */
+        if (*text != '#') {
+            event->detail[at++] = *text;
+            continue;
+        }
+        char digits[20];
+        unsigned count = 0;
+        do {
+            digits[count++] = (char)('0' + number % 10);
+            number /= 10;
+        } while (number != 0); /* at most 20 times */
+        while (count > 0 && at < PDI_DETAIL - 1) {
+            event->detail[at++] = digits[--count];
+        }
+    }
+    event->detail[at] = '\0';
+}
+
+/* ---- parties ---- */
+
+static bool multicast(const pyddsi_endpoint *at)
+{
+    return at->kind == 4 ? (at->ip[0] & 0xf0) == 0xe0 : at->kind == 6 && at->ip[0] == 0xff;
+}
+
+static bool well_known(const struct pdi_trace *trace, const pyddsi_endpoint *at)
+{
+    for (uint32_t i = 0; i < trace->port_count; i++) { /* PDI_PORTS_MAX */
+        if (trace->ports[i] == at->port) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t pdi_party_find(struct pdi_trace *trace, const pyddsi_endpoint *at)
+{
+    uint64_t ep = pdi_endpoint_hash(at), found;
+    uint32_t party = trace->cache[ep % PDI_CACHE].party;
+    if (party == PDI_NONE32 || trace->cache[ep % PDI_CACHE].ep != ep) {
+        if (!pdi_map_get(&trace->party_of, ep, &found)) {
+            return PDI_NONE32;
+        }
+        party = (uint32_t)found;
+        trace->cache[ep % PDI_CACHE].ep = ep;
+        trace->cache[ep % PDI_CACHE].party = party;
+    }
+    /* two endpoints with one number: the second is nobody */
+    return pdi_endpoint_equal(&trace->parties[party].at, at) ? party : PDI_NONE32;
+}
+
+void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoint *at)
+{
+    trace->parties[party] = (struct pdi_party){
+        .at = *at,
+        .ep = pdi_endpoint_hash(at),
+        .first_ns = PDI_NONE64,
+        .last_ns = PDI_NONE64,
+        .lease_ns = PDI_NONE64,
+        .silence_ns = INT64_MAX,
+        .flows = PDI_NONE32,
+        .sessions = PDI_NONE32,
+        .recent = {PDI_NONE32, PDI_NONE32},
+        .used = 1,
+        .group = multicast(at),
+        .shared = multicast(at) || well_known(trace, at),
+        .seq_bits = trace->seq_bits != 0 ? trace->seq_bits : 14,
+    };
+    (void)pdi_map_put(&trace->party_of, trace->parties[party].ep, party);
+}
+
+uint32_t pdi_party_get(struct pdi_trace *trace, const pyddsi_endpoint *at)
+{
+    uint32_t party = pdi_party_find(trace, at);
+    if (party != PDI_NONE32) {
+        return party;
+    }
+    uint64_t ep = pdi_endpoint_hash(at), taken;
+    if (pdi_map_get(&trace->party_of, ep, &taken)) {
+        return (uint32_t)taken; /* of another endpoint: they are one from here on */
+    }
+    party = pdi_slots_get(&trace->party_slots);
+    if (party == PDI_NONE32) {
+        pdi_sweep_parties(trace);
+        party = pdi_slots_get(&trace->party_slots);
+    }
+    PDI_CHECK(party != PDI_NONE32);
+    pdi_party_set(trace, party, at);
+    return party;
+}
+
+/* Whether a stranger's datagram is a correct HELLO, OPEN or ACCEPT, and nothing else. */
+static bool looks_ours(const uint8_t *data, size_t size)
+{
+    static const pyddsi_options strict = {.strictness = PYDDSI_STRICT};
+    unsigned kind = size != 0 ? data[0] & 0x1fU : 0;
+    if ((kind != PYDDSI_HELLO && kind != PYDDSI_OPEN && kind != PYDDSI_ACCEPT) || size < 6 ||
+        size > 512) {
+        return false;
+    }
+    pyddsi_reading reading;
+    pyddsi_decoder decoder;
+    pyddsi_message message;
+    (void)pdi_reading_init(&reading, &strict);
+    pdi_decoder_init(&decoder, &reading, data, size);
+    if (pdi_decoder_next(&decoder, &message) != PYDDSI_OK || decoder.at != size) {
+        return false;
+    }
+    if (kind == PYDDSI_ACCEPT) {
+        return message.lease <= 21474836;
+    }
+    pyddsi_list locators = message.locators;
+    pyddsi_locator locator;
+    bool any = kind == PYDDSI_OPEN;
+    for (size_t i = 0; i < message.locators.count && i < 16; i++) {
+        if (pdi_list_locator(&locators, &locator) != PYDDSI_OK || locator.text.size < 5 ||
+            (memcmp(locator.text.data, "udp/", 4) != 0 &&
+             memcmp(locator.text.data, "tcp/", 4) != 0)) {
+            return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
+bool pdi_trace_ours(struct pdi_trace *trace, const pyddsi_endpoint *source,
+                    const pyddsi_endpoint *target, const uint8_t *data, size_t size,
+                    struct pdi_trace_packet *packet)
+{
+    uint32_t from = pdi_party_find(trace, source), to = pdi_party_find(trace, target);
+    struct pdi_party *const parties = trace->parties;
+    bool known =
+        (from != PDI_NONE32 && parties[from].speaks) || (to != PDI_NONE32 && parties[to].speaks);
+    if (!known) {
+        known = well_known(trace, source) || well_known(trace, target) ||
+                (trace->learn && looks_ours(data, size));
+        if (!known) {
+            return false;
+        }
+    }
+    if (from == PDI_NONE32 || to == PDI_NONE32 || !known) {
+        (void)pdi_party_get(trace, source);
+        to = pdi_party_get(trace, target);
+        from = pdi_party_get(trace, source); /* the target's room may have been the source's */
+    }
+    parties[from].speaks |= !parties[from].shared;
+    parties[to].speaks |= !parties[to].shared;
+    packet->source = trace->busy[0] = from;
+    packet->target = trace->busy[1] = to;
+    return true;
+}
+
+bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party)
+{
+    return !trace->parties[party].told || trace->parties[party].extended;
+}
+
+/* ---- packets and messages ---- */
+
+void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *packet, size_t size)
+{
+    struct pdi_party *party = &trace->parties[packet->source];
+    trace->event_count = 0;
+    party->packets++;
+    party->bytes += size;
+    if (packet->time_ns == PDI_TIME_NONE) {
+        return;
+    }
+    if (party->last_ns == PDI_NONE64) {
+        party->first_ns = packet->time_ns;
+    } else if (party->sessions != PDI_NONE32) {
+        pdi_sessions_heard(trace, packet->source, packet->time_ns, false);
+    }
+    party->last_ns = packet->time_ns > party->last_ns ? packet->time_ns : party->last_ns;
+}
+
+void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                       const pyddsi_message *message, struct pdi_note *note)
+{
+    *note = (struct pdi_note){.usn = PDI_NONE64,
+                              .since_first_us = PDI_NONE64,
+                              .ack_usn = PDI_NONE64,
+                              .answer_us = PDI_NONE64,
+                              .delivery_us = PDI_NONE64,
+                              .outstanding = PDI_NONE64,
+                              .nack_mask = PDI_NONE64,
+                              .event = PDI_SEQ_NONE};
+    trace->by_kind[message->kind]++;
+    switch (message->kind) {
+    case PYDDSI_DECLARE:
+        pdi_flow_count(trace, packet, message, note);
+        pdi_names_message(trace, packet, message);
+        break;
+    case PYDDSI_SDATA:
+    case PYDDSI_BDATA:
+    case PYDDSI_WDATA:
+    case PYDDSI_PULL:
+    case PYDDSI_MIGRATE:
+        pdi_flow_count(trace, packet, message, note);
+        break;
+    case PYDDSI_SYNCH:
+        pdi_flow_synch(trace, packet, message, note);
+        break;
+    case PYDDSI_ACKNACK:
+        pdi_ack_count(trace, packet, message, note);
+        break;
+    default:
+        pdi_sessions_message(trace, packet, message, note);
+        break;
+    }
+}
+
+void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                     const pyddsi_fault *fault, unsigned kind, bool cut)
+{
+    unsigned type = cut ? PDI_EVENT_TRUNCATED
+                    : fault->rule == PYDDSI_RULE_KIND_UNKNOWN ||
+                            fault->rule == PYDDSI_RULE_KIND_RESERVED ||
+                            fault->rule == PYDDSI_RULE_KIND_EXTENSION
+                        ? PDI_EVENT_UNKNOWN_KIND
+                        : PDI_EVENT_MALFORMED;
+    struct pdi_event *event = pdi_trace_event(trace, type, packet->time_ns);
+    event->peer = trace->parties[packet->source].ep;
+    pdi_event_say(event, type == PDI_EVENT_UNKNOWN_KIND ? "kind #" : "byte #",
+                  type == PDI_EVENT_UNKNOWN_KIND ? kind : fault->at);
+}
+
+void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns)
+{
+    trace->event_count = 0;
+    if (trace->parties[party].used && trace->parties[party].last_ns != PDI_NONE64 &&
+        time_ns != PDI_TIME_NONE) {
+        pdi_sessions_heard(trace, party, time_ns, true);
+    }
+}

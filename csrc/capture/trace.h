@@ -1,0 +1,342 @@
+/* trace.h - what an onlooker knows of the sessions that pass by. It is long because it holds all that is remembered.
+ *
+ * A capture shows what both sides said, and neither's state. So this is the third state machine of a conversation: it sees
+ * each message with its time and says what it means for the flow that it belongs to.
+ *
+ *     packet ─► whose?   ─► message ─► its flow ─► note: the number unwrapped, gap, repeat, how long, answered when
+ *               parties               sessions ─► events: open, close, expired, moved, ...
+ *               learnt                resources      tallies: what flows and resources add up to
+ *
+ *     party     one endpoint: a peer's socket, or a group
+ *     flow      what one party sends to one other, or to a group, on one conduit, reliably or not: one counter
+ *     acker     one party that acknowledges a flow; a flow to a group has several
+ *     missing   numbers of a flow that were passed over and have not come
+ *     session   what two parties have agreed on
+ *     resource  a number that a party has given a name
+ *
+ * What the numbers mean is written in docs/inside/capture.md, which the Wireshark dissector follows as well.
+ *
+ * A range of a capture is read by itself when the state at its start is known. So everything here is split in two: what
+ * is carried on (and lies in a snapshot: snapshot.c), and the tallies of what was seen since the last call of
+ * pdi_trace_begin, which add up over ranges.
+ *
+ * All memory is one block of fixed size. When a table is full, the half of it that was idle longest is given up at once, with
+ * all that hangs on it (trace_sweep.c): that costs a walk over everything, and so little for each of those that find room
+ * afterwards. A capture of a flood costs truth about what was silent for long, and no memory. `evicted` counts.
+ *
+ * Nothing is believed of lengths or numbers in a message beyond what the decoder has checked.
+ */
+#ifndef PDI_CAPTURE_TRACE_H
+#define PDI_CAPTURE_TRACE_H
+
+#include <stdbool.h>
+
+#include "base/chain.h"
+#include "base/map.h"
+#include "base/pages.h"
+#include "base/seq.h"
+#include "capture/frame.h"
+#include "capture/histogram.h"
+#include "pyddsi.h"
+
+#define PDI_NONE32 UINT32_MAX
+#define PDI_NONE64 INT64_MIN /* a number that is not there: null in a table */
+
+enum {
+    PDI_PARTIES_MAX = 4095,
+    PDI_FLOWS_MAX = 8192,
+    PDI_ACKERS_MAX = 16384,
+    PDI_FLOW_ACKERS_MAX = 64,
+    PDI_MISSING_MAX = 16384,
+    PDI_FLOW_MISSING_MAX = 64, /* stretches of missing numbers; the oldest is forgotten */
+    PDI_SESSIONS_MAX = 4096,
+    PDI_RESOURCES_MAX = 16384,
+    PDI_NAME_UNIT = 32,
+    PDI_NAME_UNITS = 32768,
+    PDI_NAME_BYTES_MAX = 2048, /* longer names are not remembered */
+    PDI_HISTOGRAMS_MAX = 2048, /* pairs of them; flows beyond have none */
+    PDI_SENT_UNIT = 256,       /* first transmissions that are remembered, in units, */
+    PDI_SENT_MAX = 8192,       /* at most so many of one flow: half a circle of 14 bits */
+    PDI_SENT_ALONE = 1024,     /* where nobody acknowledges it, */
+    PDI_SENT_UNITS = 16384,    /* and of all */
+    PDI_PORTS_MAX = 16,
+    PDI_EVENTS_MAX = 64, /* that one message can cause; further ones are counted, not told */
+    PDI_CACHE = 512,
+    PDI_DETAIL = 40,
+};
+
+/* What a number is to its flow. */
+enum pdi_seq_event {
+    PDI_SEQ_NEXT,
+    PDI_SEQ_FIRST,
+    PDI_SEQ_GAP,       /* numbers before it are missing */
+    PDI_SEQ_REPEAT,    /* it was seen before */
+    PDI_SEQ_FILL,      /* it was missing */
+    PDI_SEQ_OLD,       /* best effort, and later ones were seen */
+    PDI_SEQ_RESET,     /* the counter began anew */
+    PDI_SEQ_AMBIGUOUS, /* too far away, or too late, to tell how often the counter went round */
+    PDI_SEQ_PRE_SYNC, /* a repeat of what was sent before the first SYNCH, which receivers have to ignore */
+    PDI_SEQ_COUNT,
+    PDI_SEQ_NONE = 255, /* it has no number of its own */
+};
+
+enum pdi_event_type {
+    PDI_EVENT_GAP,
+    PDI_EVENT_REPEAT,
+    PDI_EVENT_FILL,
+    PDI_EVENT_NACK,
+    PDI_EVENT_STALL,
+    PDI_EVENT_SILENCE,
+    PDI_EVENT_LEASE_EXPIRED,
+    PDI_EVENT_SCOUT,
+    PDI_EVENT_OPEN,
+    PDI_EVENT_ACCEPT,
+    PDI_EVENT_CLOSE,
+    PDI_EVENT_REFUSED,
+    PDI_EVENT_MOVED,
+    PDI_EVENT_RESET,
+    PDI_EVENT_MALFORMED,
+    PDI_EVENT_UNKNOWN_KIND,
+    PDI_EVENT_TRUNCATED,
+    PDI_EVENT_CAPTURE_DROP,
+    PDI_EVENT_COUNT
+};
+
+enum pdi_session_end {
+    PDI_END_NOT, /* it had not when the capture ended */
+    PDI_END_CLOSED,
+    PDI_END_EXPIRED,
+    PDI_END_MOVED,
+    PDI_END_AGAIN, /* opened anew without a farewell */
+    PDI_END_REFUSED,
+    PDI_END_EVICTED,
+    PDI_END_COUNT
+};
+
+/* Whether a flow's counter may begin anew with its next message. */
+enum pdi_doubt {
+    PDI_DOUBT_NONE,
+    PDI_DOUBT_SYNCH,   /* a SYNCH was far behind: yes, unless that number was seen lately */
+    PDI_DOUBT_SESSION, /* the session did: yes, unless the message is simply the next */
+};
+
+struct pdi_party {
+    pyddsi_endpoint at;
+    uint64_t ep;
+    int64_t first_ns, last_ns; /* of its own packets; PDI_NONE64: it has sent none */
+    int64_t lease_ns;          /* that it announced; 0: for ever; PDI_NONE64: not known */
+    int64_t silence_ns;        /* the least of the longest silences in its sessions */
+    uint64_t incarnation;      /* as announced; 0: not */
+    uint64_t packets, bytes;   /* tallies */
+    uint32_t flows, sessions;  /* lists: flows that it sends, sessions that it has */
+    uint32_t recent[2];        /* its flow used last, unreliable and reliable */
+    uint8_t id[16];
+    uint8_t id_size;
+    uint8_t used;
+    uint8_t speaks;   /* whatever it sends or gets is of the protocol */
+    uint8_t group;    /* a multicast address */
+    uint8_t shared;   /* that, or a well-known port: others may use it as well */
+    uint8_t told;     /* it has said in an OPEN or ACCEPT what it can do, */
+    uint8_t extended; /* and that was more than zhe */
+    uint8_t seq_bits;
+    uint8_t scouted;
+    uint64_t features;
+};
+
+struct pdi_flow {
+    uint64_t id, key;
+    int64_t highest; /* number, unwrapped */
+    int64_t base;    /* the lowest number whose first transmission may be remembered */
+    int64_t acked;   /* everything below has been acknowledged by somebody */
+    int64_t presync; /* numbers up to this were first sent before the first SYNCH */
+    int64_t last_ns;
+    int64_t asked_ns; /* the last S or SYNCH that wants an answer */
+    uint64_t asks;
+    uint64_t seen;    /* messages in this epoch: for its rate, */
+    int64_t begun_ns; /* since then */
+    uint32_t epoch;
+    uint32_t source, target; /* parties; a group's flow has the group as its target */
+    uint32_t next;           /* of the same source */
+    uint32_t ackers;         /* a list, of */
+    uint32_t acker_count;
+    uint32_t missing; /* a list, lowest first, of */
+    uint32_t missing_count;
+    uint32_t sent;      /* units of the pool, PDI_NONE32: none */
+    uint32_t sent_size; /* numbers they hold: a power of two */
+    uint32_t histogram; /* PDI_NONE32: none */
+    uint16_t conduit;
+    uint8_t used, reliable, begun, synched;
+    uint8_t doubt; /* enum pdi_doubt */
+    uint8_t seq_bits;
+    /* tallies */
+    int64_t t_first_ns, t_last_ns;
+    int64_t t_first_usn, t_last_usn;
+    uint64_t t_packet; /* the last packet counted */
+    uint64_t t_messages, t_samples, t_bytes, t_packets, t_gaps, t_repeats, t_presync, t_fills,
+        t_old, t_nacks, t_nacked, t_synchs, t_outstanding, t_ambiguous, t_resets;
+    int64_t t_missing; /* below 0 in a range that fills what was missing before it */
+};
+
+struct pdi_acker {
+    int64_t acked;     /* the number that it wants next */
+    uint64_t answered; /* asks of the flow when it last answered */
+    int64_t usual_us;  /* a running mean of its answers; PDI_NONE64: none yet */
+    uint32_t flow, party;
+    uint32_t next;
+};
+
+struct pdi_missing {
+    int64_t from, to; /* both missing */
+    uint32_t next;
+};
+
+struct pdi_session_seen {
+    uint64_t key, id;
+    int64_t open_ns, accept_ns, end_ns;
+    int64_t silence_ns[2]; /* the longest, of opener and acceptor */
+    int64_t lease_ns[2];
+    uint32_t party[2];
+    uint32_t next[2]; /* of the same opener, of the same acceptor */
+    uint32_t number;  /* of these two, from 0 */
+    uint8_t id_of[2][16];
+    uint8_t id_size[2];
+    uint8_t used, state; /* enum pdi_session_state */
+    uint8_t end, reason;
+    uint8_t seq_bits;
+};
+
+enum pdi_session_state { PDI_SESSION_OPENING, PDI_SESSION_OPEN, PDI_SESSION_ENDED };
+
+struct pdi_resource {
+    uint64_t key;
+    uint64_t rid; /* as on the wire */
+    int64_t from_ns, until_ns;
+    uint32_t party;
+    uint32_t name_unit;
+    uint16_t name_size;
+    uint8_t used, space, kind; /* PYDDSI_RESOURCE or PYDDSI_SELECTION */
+};
+
+struct pdi_histograms {
+    uint32_t answer[PDI_HISTOGRAM_PLACES];
+    uint32_t delivery[PDI_HISTOGRAM_PLACES];
+};
+
+/* The packet that is being looked at. */
+struct pdi_trace_packet {
+    uint64_t number; /* of its frame */
+    int64_t time_ns;
+    uint32_t source, target; /* parties */
+};
+
+/* What a message is to its flow; what is not there is PDI_NONE64, or 0 where that says the same. */
+struct pdi_note {
+    uint64_t flow; /* 0: it is of none */
+    int64_t usn;
+    int64_t since_first_us;
+    int64_t ack_usn;
+    int64_t answer_us;
+    int64_t delivery_us;
+    int64_t outstanding;
+    int64_t nack_mask;
+    uint32_t epoch;
+    uint32_t gap;
+    uint32_t nacked;
+    uint8_t event; /* enum pdi_seq_event */
+};
+
+struct pdi_event {
+    uint64_t flow, peer; /* 0: of none */
+    int64_t usn_from, usn_to, value_us;
+    int64_t time_ns; /* of what it is about, which may be before the packet that shows it */
+    uint32_t epoch;
+    uint8_t type;
+    char detail[PDI_DETAIL]; /* ended by a zero */
+};
+
+/* Told before something is given up, or begins anew in its place: what is known of it would be lost. What is still there
+ * when a capture ends is looked at by whoever wants to know. */
+struct pdi_trace_listener {
+    void (*flow_goes)(void *context, uint32_t flow);
+    void (*session_goes)(void *context, uint32_t session);
+    void (*resource_goes)(void *context, uint32_t resource);
+    void *context;
+};
+
+struct pdi_trace {
+    /* settings */
+    uint16_t ports[PDI_PORTS_MAX];
+    uint32_t port_count;
+    uint8_t seq_bits; /* 0: as sessions announce */
+    uint8_t learn;    /* whether endpoints are learnt from what their packets look like */
+    struct pdi_trace_listener listener;
+    /* carried on */
+    struct pdi_party *parties;
+    struct pdi_flow *flows;
+    struct pdi_acker *ackers;
+    struct pdi_missing *missing;
+    struct pdi_session_seen *sessions;
+    struct pdi_resource *resources;
+    uint64_t *sent; /* times of first transmission; units of PDI_SENT_UNIT */
+    uint8_t *names;
+    struct pdi_histograms *histograms;
+    struct pdi_map party_of, flow_of, session_of, resource_of, rid_of;
+    struct pdi_pages sent_pages, name_pages;
+    struct pdi_slots party_slots, flow_slots, acker_slots, missing_slots, session_slots,
+        resource_slots, histogram_slots;
+    uint64_t evicted;   /* tally */
+    uint64_t forgotten; /* names, ackers or missing numbers for which there was no room; tally */
+    /* the last packet, whose parties nobody sweeps away, and the last message */
+    uint32_t busy[2];
+    struct pdi_event events[PDI_EVENTS_MAX];
+    uint32_t event_count;
+    /* tallies */
+    uint64_t by_event[PDI_EVENT_COUNT];
+    uint64_t by_kind[PYDDSI_KIND_COUNT];
+    uint64_t samples_repeated, samples_presync; /* of data alone, */
+    int64_t samples_missing;                    /* and those still missing */
+    /* quick ways: no truth is here alone */
+    struct {
+        uint64_t ep;
+        uint32_t party;
+    } cache[PDI_CACHE];
+};
+
+size_t pdi_trace_size(void);
+/* In |memory|, of pdi_trace_size() zero bytes aligned to 64; |seed| is for hashing. */
+struct pdi_trace *pdi_trace_init(void *memory, const uint64_t seed[2]);
+/* Sets all tallies to 0: a range begins. */
+void pdi_trace_begin(struct pdi_trace *trace);
+
+/* Whether a packet between these endpoints is of the protocol, and if so whose. |data| is looked at only if neither is known. */
+bool pdi_trace_ours(struct pdi_trace *trace, const pyddsi_endpoint *source,
+                    const pyddsi_endpoint *target, const uint8_t *data, size_t size,
+                    struct pdi_trace_packet *packet);
+
+/* The packet itself, before its messages: leases and silences. Sets the events anew, as the next one does. */
+void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *packet, size_t size);
+/* A message of it. */
+void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                       const pyddsi_message *message, struct pdi_note *note);
+/* It could not be read to its end. */
+void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                     const pyddsi_fault *fault, unsigned kind, bool cut);
+/* The capture ends at this time: a party's last silence is counted to it. Called for each party, whose events it sets anew. */
+void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns);
+
+/* Whether messages beyond zhe are to be read in what this party sends: not if it was seen opening without announcing any. */
+bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party);
+
+/* What a party calls a number, at this moment; else what anybody calls it. Empty: nobody has named it. */
+pyddsi_bytes pdi_trace_name(const struct pdi_trace *trace, uint32_t party, uint8_t space,
+                            uint64_t rid);
+
+/* Snapshots: the state as bytes, without tallies. Writing answers the bytes it takes, written only as far as there is
+ * |room|. Reading into a trace that was just made: OK, or BAD_INPUT, and the trace is to be made anew. */
+size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room);
+int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size);
+
+const char *pdi_event_name(unsigned type);
+const char *pdi_session_end_name(unsigned end);
+
+#endif

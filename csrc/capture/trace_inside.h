@@ -1,0 +1,130 @@
+/* trace_inside.h - what the files of the trace share.
+ *
+ *     trace.c          memory, parties: whose packets are ours
+ *     trace_flow.c     numbers: gaps, repeats, what comes late
+ *     trace_sent.c     when each was first sent, and which are missing
+ *     trace_ack.c      acknowledgements: who has what, and how long it took
+ *     trace_session.c  opening, closing, leases
+ *     trace_name.c     resources
+ *     trace_sweep.c    what is given up when a table is full
+ *     snapshot.c       the state as bytes
+ */
+#ifndef PDI_CAPTURE_TRACE_INSIDE_H
+#define PDI_CAPTURE_TRACE_INSIDE_H
+
+#include "base/check.h"
+#include "capture/hash.h"
+#include "capture/trace.h"
+#include "wire/list.h"
+
+/* Microseconds from one time to another, floored; PDI_NONE64 if one of them is not known. */
+static inline int64_t pdi_trace_us(int64_t from, int64_t to)
+{
+    if (from == PDI_NONE64 || to == PDI_NONE64) {
+        return PDI_NONE64;
+    }
+    int64_t ns;
+    if (__builtin_sub_overflow(to, from, &ns)) {
+        return to > from ? INT64_MAX / 1000 : INT64_MIN / 1000;
+    }
+    return ns / 1000 - (ns % 1000 < 0);
+}
+
+/* The arithmetic of a flow's numbers; its length has been checked. */
+static inline struct pdi_seq pdi_trace_seq(const struct pdi_flow *flow)
+{
+    uint64_t half = UINT64_C(1) << (flow->seq_bits - 1);
+    return (struct pdi_seq){.mask = (half << 1) - 1, .half = half};
+}
+
+/* A new event, of which the type is set and nothing else; never null: what has no room goes into a spare place. */
+struct pdi_event *pdi_trace_event(struct pdi_trace *trace, unsigned type, int64_t time_ns);
+/* Sets the detail: a format of printf's with one text and one number is all that is needed. */
+void pdi_event_say(struct pdi_event *event, const char *text, uint64_t number);
+
+/* ---- parties ---- */
+
+/* The party with this endpoint, made if need be. */
+uint32_t pdi_party_get(struct pdi_trace *trace, const pyddsi_endpoint *at);
+/* The same, or PDI_NONE32. */
+uint32_t pdi_party_find(struct pdi_trace *trace, const pyddsi_endpoint *at);
+/* Makes it in this free place. */
+void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoint *at);
+
+/* ---- flows ---- */
+
+/* In the place of a party: whichever groups a conduit goes to, it has one counter. */
+#define PDI_ALL_GROUPS ((uint32_t)PDI_PARTIES_MAX)
+
+/* The flow from a party to another, or to all groups, on a conduit; PDI_NONE32 if there is none. */
+uint32_t pdi_flow_find(struct pdi_trace *trace, uint32_t source, uint32_t to, uint64_t conduit,
+                       bool reliable);
+/* The same for a party or a group, made if need be. */
+uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target, uint64_t conduit,
+                      bool reliable);
+/* Makes it in this free place; false: there is one. */
+bool pdi_flow_set(struct pdi_trace *trace, uint32_t flow, uint32_t source, uint32_t target,
+                  uint64_t conduit, bool reliable);
+/* A message that takes a number of its flow. */
+void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                    const pyddsi_message *message, struct pdi_note *note);
+void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                    const pyddsi_message *message, struct pdi_note *note);
+/* Forgets what was seen of its numbers, and who acknowledged them. */
+void pdi_flow_restart(struct pdi_trace *trace, uint32_t flow);
+/* The highest number becomes this one, which was first sent now. */
+void pdi_sent_note(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn, int64_t time_ns);
+void pdi_sent_free(struct pdi_trace *trace, struct pdi_flow *flow);
+void pdi_missing_free(struct pdi_trace *trace, struct pdi_flow *flow);
+void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t from, int64_t to);
+/* Whether the number was missing; it no longer is. */
+bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn);
+/* When a number was first sent, PDI_NONE64 if that is not remembered. */
+int64_t pdi_flow_sent(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
+/* Where that is remembered, for a flow that remembers any. */
+uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
+void pdi_flow_free(struct pdi_trace *trace, uint32_t flow);
+/* Begins a range for it. */
+void pdi_flow_tally(struct pdi_flow *flow);
+
+/* ---- acknowledgements ---- */
+
+void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                   const pyddsi_message *message, struct pdi_note *note);
+/* Nobody, or this party no longer, acknowledges the flow. */
+void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow);
+void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
+
+/* ---- sessions ---- */
+
+void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                          const pyddsi_message *message, struct pdi_note *note);
+void pdi_sessions_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
+void pdi_session_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
+void pdi_session_free(struct pdi_trace *trace, uint32_t session);
+/* Takes in what a snapshot told of it; false: its two have a session, or are one. */
+bool pdi_session_set(struct pdi_trace *trace, uint32_t session);
+
+/* ---- names ---- */
+
+void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                       const pyddsi_message *message);
+void pdi_resource_free(struct pdi_trace *trace, uint32_t resource);
+pyddsi_bytes pdi_resource_name(const struct pdi_trace *trace, uint32_t resource);
+/* Whether nobody has declared the number after this. */
+bool pdi_resource_is_last(const struct pdi_trace *trace, uint32_t resource);
+/* Makes it in this free place; false: there is one, or no room for the name. */
+bool pdi_resource_set(struct pdi_trace *trace, uint32_t index, const struct pdi_resource *resource,
+                      pyddsi_bytes name, bool last);
+
+/* ---- room ---- */
+
+/* Gives up the half of a table that was idle longest. */
+void pdi_sweep_parties(struct pdi_trace *trace);
+void pdi_sweep_flows(struct pdi_trace *trace);
+void pdi_sweep_sessions(struct pdi_trace *trace);
+void pdi_sweep_resources(struct pdi_trace *trace);
+/* Makes the lists of all parties anew. */
+void pdi_trace_relink(struct pdi_trace *trace);
+
+#endif

@@ -1,0 +1,451 @@
+/* trace_session.c - opening, closing, leases.
+ *
+ *     SCOUT ─► HELLO ─► OPEN ─► ACCEPT ───────────────────────────► CLOSE
+ *                       opening  open      silence < lease           closed
+ *                                          silence > lease           expired, at the end of the lease
+ *                       refused: CLOSE     the same id elsewhere     moved
+ *                                          OPEN ... ACCEPT again     again
+ *
+ * A session belongs to two parties, in whichever order. What it is about the pair is found by a key made of both; what it
+ * is about one of them, a silence above all, by that party's list.
+ *
+ * Leases are absences: nothing in a capture says that one has ended. So each packet of a party is held against its last
+ * one, and the end of the capture against the last packet of all. A party remembers the least of the longest silences in
+ * its sessions, and most packets are over sooner than that: then nothing is done.
+ *
+ * A new session of the same two means that counters which belong to the session begin anew: those of their unicast
+ * conduits. The counters of groups belong to the process, so these begin anew if it is another one: another id, or a
+ * higher incarnation.
+ */
+#include "base/endpoint.h"
+#include "capture/trace_inside.h"
+
+static const char *const end_names[PDI_END_COUNT] = {"",      "closed",  "expired", "moved",
+                                                     "again", "refused", "evicted"};
+
+const char *pdi_session_end_name(unsigned end)
+{
+    return end < PDI_END_COUNT ? end_names[end] : "";
+}
+
+static uint64_t key_of(uint32_t a, uint32_t b)
+{
+    return a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+}
+
+static uint32_t find(const struct pdi_trace *trace, uint32_t a, uint32_t b)
+{
+    uint64_t found;
+    return pdi_map_get(&trace->session_of, key_of(a, b), &found) ? (uint32_t)found : PDI_NONE32;
+}
+
+/* Which of the two sides a party is. */
+static unsigned side_of(const struct pdi_session_seen *session, uint32_t party)
+{
+    return session->party[0] == party ? 0 : 1;
+}
+
+static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_session_seen *session)
+{
+    return pdi_mix(trace->parties[session->party[0]].ep ^ trace->parties[session->party[1]].ep,
+                   pdi_mix((uint64_t)session->open_ns, session->number));
+}
+
+static void link_out(struct pdi_trace *trace, uint32_t index)
+{
+    const struct pdi_session_seen *session = &trace->sessions[index];
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t party = session->party[i];
+        uint32_t *at = &trace->parties[party].sessions;
+        while (*at != PDI_NONE32 && *at != index) { /* PDI_SESSIONS_MAX */
+            struct pdi_session_seen *other = &trace->sessions[*at];
+            at = &other->next[side_of(other, party)];
+        }
+        if (*at == index) {
+            *at = session->next[i];
+        }
+    }
+}
+
+void pdi_session_free(struct pdi_trace *trace, uint32_t index)
+{
+    struct pdi_session_seen *session = &trace->sessions[index];
+    if (trace->listener.session_goes != NULL) {
+        trace->listener.session_goes(trace->listener.context, index);
+    }
+    link_out(trace, index);
+    (void)pdi_map_remove(&trace->session_of, session->key);
+    session->used = 0;
+    pdi_slots_put(&trace->session_slots, index);
+}
+
+/* The session that begins between these two different parties, in place of the last one. */
+static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor, int64_t time_ns)
+{
+    uint32_t index = find(trace, opener, acceptor);
+    uint32_t number = 0;
+    if (index != PDI_NONE32) {
+        number = trace->sessions[index].number + 1;
+        if (trace->sessions[index].state == PDI_SESSION_OPEN) {
+            pdi_session_end(trace, index, PDI_END_AGAIN, time_ns);
+        }
+        pdi_session_free(trace, index);
+    }
+    index = pdi_slots_get(&trace->session_slots);
+    if (index == PDI_NONE32) {
+        pdi_sweep_sessions(trace);
+        index = pdi_slots_get(&trace->session_slots);
+    }
+    PDI_CHECK(index != PDI_NONE32);
+    struct pdi_session_seen *session = &trace->sessions[index];
+    *session = (struct pdi_session_seen){
+        .open_ns = time_ns,
+        .accept_ns = PDI_NONE64,
+        .end_ns = PDI_NONE64,
+        .lease_ns = {PDI_NONE64, PDI_NONE64},
+        .party = {opener, acceptor},
+        .number = number,
+        .state = PDI_SESSION_OPENING,
+        .seq_bits = trace->parties[opener].seq_bits,
+    };
+    (void)pdi_session_set(trace, index);
+    return index;
+}
+
+bool pdi_session_set(struct pdi_trace *trace, uint32_t index)
+{
+    struct pdi_session_seen *session = &trace->sessions[index];
+    uint64_t taken;
+    session->key = key_of(session->party[0], session->party[1]);
+    if (session->party[0] == session->party[1] ||
+        pdi_map_get(&trace->session_of, session->key, &taken)) {
+        return false;
+    }
+    session->id = id_of(trace, session);
+    session->used = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        struct pdi_party *party = &trace->parties[session->party[i]];
+        session->next[i] = party->sessions;
+        party->sessions = index;
+    }
+    (void)pdi_map_put(&trace->session_of, session->key, index);
+    return true;
+}
+
+/* ---- the end of one ---- */
+
+/* What is between these two alone: its counters may begin anew, and nobody acknowledges them any more. */
+static void part(struct pdi_trace *trace, uint32_t one, uint32_t other)
+{
+    for (uint32_t i = trace->parties[one].flows; i != PDI_NONE32; i = trace->flows[i].next) {
+        struct pdi_flow *flow = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
+        if (flow->target == other) {
+            flow->doubt = PDI_DOUBT_SESSION;
+        }
+        pdi_acker_leave(trace, i, other);
+    }
+}
+
+void pdi_session_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t time_ns)
+{
+    struct pdi_session_seen *session = &trace->sessions[index];
+    session->state = PDI_SESSION_ENDED;
+    session->end = (uint8_t)end;
+    session->end_ns = time_ns;
+    part(trace, session->party[0], session->party[1]);
+    part(trace, session->party[1], session->party[0]);
+}
+
+/* ---- silences ---- */
+
+/* A silence of one side of a session that is open; false: the session has ended by it. */
+static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int64_t from,
+                   int64_t until)
+{
+    struct pdi_session_seen *session = &trace->sessions[index];
+    unsigned side = side_of(session, party);
+    int64_t begun = session->accept_ns > from ? session->accept_ns : from;
+    int64_t silence = until - begun;
+    if (silence <= session->silence_ns[side]) {
+        return true;
+    }
+    session->silence_ns[side] = silence;
+    int64_t lease = session->lease_ns[side];
+    if (lease <= 0) {
+        return true; /* for ever, or not known */
+    }
+    bool ends = silence > lease;
+    if (!ends && silence <= lease / 2) {
+        return true;
+    }
+    struct pdi_event *event = pdi_trace_event(
+        trace, ends ? PDI_EVENT_LEASE_EXPIRED : PDI_EVENT_SILENCE, ends ? begun + lease : until);
+    event->peer = trace->parties[party].ep;
+    event->value_us = silence / 1000;
+    pdi_event_say(event, "lease # ms", (uint64_t)(lease / 1000000));
+    if (ends) {
+        pdi_session_end(trace, index, PDI_END_EXPIRED, begun + lease);
+    }
+    return !ends;
+}
+
+void pdi_sessions_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end)
+{
+    struct pdi_party *party = &trace->parties[index];
+    if (time_ns < party->last_ns || (time_ns - party->last_ns <= party->silence_ns && !end)) {
+        return;
+    }
+    int64_t least = INT64_MAX;
+    for (uint32_t i = party->sessions; i != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
+        struct pdi_session_seen *session = &trace->sessions[i];
+        unsigned side = side_of(session, index);
+        uint32_t next = session->next[side];
+        if (session->state == PDI_SESSION_OPEN &&
+            silent(trace, i, index, party->last_ns, time_ns) && session->silence_ns[side] < least) {
+            least = session->silence_ns[side];
+        }
+        i = next;
+    }
+    party->silence_ns = least;
+}
+
+/* ---- messages ---- */
+
+static struct pdi_event *say(struct pdi_trace *trace, unsigned type,
+                             const struct pdi_trace_packet *packet)
+{
+    struct pdi_event *event = pdi_trace_event(trace, type, packet->time_ns);
+    event->peer = trace->parties[packet->source].ep;
+    return event;
+}
+
+/* Somebody else now runs at this endpoint: all its counters begin anew. */
+static void another_life(struct pdi_trace *trace, uint32_t party)
+{
+    for (uint32_t i = trace->parties[party].flows; i != PDI_NONE32; i = trace->flows[i].next) {
+        trace->flows[i].doubt = PDI_DOUBT_SESSION; /* PDI_FLOWS_MAX; a party has a few */
+    }
+}
+
+/* A known peer that is heard at another place has moved: its sessions go on there. */
+static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
+{
+    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+        const struct pdi_party *other = &trace->parties[i];
+        if (!other->used || i == packet->source || other->id_size != id.size ||
+            memcmp(other->id, id.data, id.size) != 0) {
+            continue;
+        }
+        bool any = false;
+        for (uint32_t s = other->sessions; s != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
+            uint32_t next = trace->sessions[s].next[side_of(&trace->sessions[s], i)];
+            if (trace->sessions[s].state == PDI_SESSION_OPEN) {
+                pdi_session_end(trace, s, PDI_END_MOVED, packet->time_ns);
+                any = true;
+            }
+            s = next;
+        }
+        if (any) {
+            struct pdi_event *event = say(trace, PDI_EVENT_MOVED, packet);
+            pdi_event_say(event, "from port #", other->at.port);
+        }
+    }
+}
+
+/* Who a party says it is. */
+static void named(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
+{
+    struct pdi_party *party = &trace->parties[packet->source];
+    if (id.size == 0 || id.size > sizeof party->id) {
+        return;
+    }
+    if (party->id_size == id.size && memcmp(party->id, id.data, id.size) == 0) {
+        return;
+    }
+    if (party->id_size != 0) {
+        another_life(trace, packet->source);
+    }
+    party->id_size = (uint8_t)id.size;
+    memcpy(party->id, id.data, id.size);
+    moved(trace, packet, id);
+}
+
+static uint64_t number_of(pyddsi_bytes value)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < value.size && i < 9; i++) {
+        number |= (uint64_t)(value.data[i] & 0x7fU) << (7 * i);
+        if (value.data[i] < 0x80) {
+            break;
+        }
+    }
+    return number;
+}
+
+/* What a party can do, and the length of its numbers, which holds for the one it speaks to as well. */
+static void properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                       const pyddsi_message *message)
+{
+    struct pdi_party *party = &trace->parties[packet->source],
+                     *other = &trace->parties[packet->target];
+    pyddsi_list list = message->properties;
+    pyddsi_property property;
+    uint8_t bits = 14;
+    uint64_t incarnation = 0;
+    party->told = 1;
+    party->extended = 0;
+    for (size_t i = 0; (message->flags & PYDDSI_P) != 0 && i < message->properties.count; i++) {
+        if (pdi_list_property(&list, &property) != PYDDSI_OK) {
+            break;
+        }
+        if (property.id == 1) {
+            party->extended = 1;
+        } else if (property.id == 3) {
+            incarnation = number_of(property.value);
+        } else if (property.id == 4 && property.value.size == 1 &&
+                   property.value.data[0] >= PDI_SEQ_BITS_MIN &&
+                   property.value.data[0] <= PDI_SEQ_BITS_MAX) {
+            bits = property.value.data[0];
+        }
+    }
+    if (message->kind == PYDDSI_OPEN && trace->seq_bits == 0) {
+        party->seq_bits = bits;
+        other->seq_bits = other->group ? other->seq_bits : bits;
+        for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
+            trace->flows[i].seq_bits = bits; /* PDI_FLOWS_MAX; a party has a few */
+        }
+        for (uint32_t i = other->group ? PDI_NONE32 : other->flows; i != PDI_NONE32;
+             i = trace->flows[i].next) {
+            trace->flows[i].seq_bits = bits;
+        }
+    }
+    if (incarnation != 0 && party->incarnation != 0 && incarnation != party->incarnation) {
+        another_life(trace, packet->source);
+    }
+    party->incarnation = incarnation != 0 ? incarnation : party->incarnation;
+}
+
+static int64_t lease_of(const pyddsi_message *message)
+{
+    return message->lease <= INT64_C(40000000000) ? (int64_t)message->lease * 100000000 : 0;
+}
+
+/* The groups that it hears are groups of ours. */
+static void locators(struct pdi_trace *trace, const pyddsi_message *message)
+{
+    pyddsi_list list = message->locators;
+    pyddsi_locator locator;
+    for (size_t i = 0; i < message->locators.count && i < 16; i++) {
+        pyddsi_endpoint at;
+        if (pdi_list_locator(&list, &locator) != PYDDSI_OK) {
+            return;
+        }
+        if (pdi_endpoint_parse((const char *)locator.text.data, locator.text.size, &at) ==
+                PYDDSI_OK &&
+            at.port != 0) {
+            struct pdi_party *group = &trace->parties[pdi_party_get(trace, &at)];
+            group->speaks |= group->group;
+        }
+    }
+}
+
+static void keep_id(struct pdi_session_seen *session, unsigned side, pyddsi_bytes id)
+{
+    if (id.size <= sizeof session->id_of[side]) {
+        session->id_size[side] = (uint8_t)id.size;
+        memcpy(session->id_of[side], id.data, id.size);
+    }
+}
+
+static void open_seen(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message)
+{
+    if (packet->source == packet->target) {
+        return; /* to itself */
+    }
+    uint32_t index = find(trace, packet->source, packet->target);
+    if (index == PDI_NONE32 || trace->sessions[index].state == PDI_SESSION_ENDED ||
+        (trace->sessions[index].state == PDI_SESSION_OPENING &&
+         trace->sessions[index].party[0] != packet->source)) {
+        index = make(trace, packet->source, packet->target, packet->time_ns);
+    }
+    struct pdi_session_seen *session = &trace->sessions[index];
+    unsigned side = side_of(session, packet->source);
+    session->lease_ns[side] = lease_of(message);
+    keep_id(session, side, message->id);
+    if (session->state == PDI_SESSION_OPENING) {
+        session->seq_bits = trace->parties[packet->source].seq_bits;
+    }
+}
+
+static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                        const pyddsi_message *message)
+{
+    if (packet->source == packet->target) {
+        return;
+    }
+    uint32_t index = find(trace, packet->source, packet->target);
+    if (index == PDI_NONE32 || trace->sessions[index].state == PDI_SESSION_ENDED) {
+        index = make(trace, packet->target, packet->source,
+                     packet->time_ns); /* its OPEN was not captured */
+    }
+    struct pdi_session_seen *session = &trace->sessions[index];
+    unsigned side = side_of(session, packet->source);
+    session->lease_ns[side] = lease_of(message);
+    keep_id(session, side, message->acceptor);
+    if (session->state == PDI_SESSION_OPENING) {
+        session->state = PDI_SESSION_OPEN;
+        session->accept_ns = packet->time_ns;
+        trace->parties[packet->source].silence_ns = trace->parties[packet->target].silence_ns = 0;
+    }
+}
+
+static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                       const pyddsi_message *message)
+{
+    uint32_t index = find(trace, packet->source, packet->target);
+    bool refuses = index != PDI_NONE32 && trace->sessions[index].state == PDI_SESSION_OPENING &&
+                   trace->sessions[index].party[1] == packet->source;
+    struct pdi_event *event = say(trace, refuses ? PDI_EVENT_REFUSED : PDI_EVENT_CLOSE, packet);
+    pdi_event_say(event, "reason #", message->reason);
+    event->value_us = PDI_NONE64;
+    if (index != PDI_NONE32 && trace->sessions[index].state != PDI_SESSION_ENDED) {
+        trace->sessions[index].reason = (uint8_t)message->reason;
+        pdi_session_end(trace, index, refuses ? PDI_END_REFUSED : PDI_END_CLOSED, packet->time_ns);
+    }
+}
+
+void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                          const pyddsi_message *message, struct pdi_note *note)
+{
+    (void)note;
+    switch (message->kind) {
+    case PYDDSI_SCOUT:
+        (void)say(trace, PDI_EVENT_SCOUT, packet);
+        break;
+    case PYDDSI_HELLO:
+        locators(trace, message);
+        break;
+    case PYDDSI_OPEN:
+        (void)say(trace, PDI_EVENT_OPEN, packet);
+        properties(trace, packet, message);
+        named(trace, packet, message->id);
+        locators(trace, message);
+        open_seen(trace, packet, message);
+        break;
+    case PYDDSI_ACCEPT:
+        (void)say(trace, PDI_EVENT_ACCEPT, packet);
+        properties(trace, packet, message);
+        named(trace, packet, message->acceptor);
+        accept_seen(trace, packet, message);
+        break;
+    case PYDDSI_CLOSE:
+        close_seen(trace, packet, message);
+        break;
+    case PYDDSI_KEEPALIVE:
+        named(trace, packet, message->id);
+        break;
+    default:
+        break;
+    }
+}
