@@ -9,6 +9,7 @@
  *     fast_take.c     Reader   recv, recv_many, iteration     base of pyddsi.Subscriber
  *     fast_sample.c   Sample   what comes out of a reader
  *     fast.c          columns of captured packets
+ *     fast_arrow.c    batches of captures, as Arrow takes them
  *
  * Two rules hold for all of them. First a call is tried as it is, with the interpreter's lock held, since nearly always it
  * succeeds in less time than giving the lock away takes; only when there is no room, or nothing to read, the lock is given
@@ -69,6 +70,10 @@ struct pdi_keeper {
 
 /* columns(packets, reading): every message of a list of packets, as columns. */
 PyObject *pdi_fast_columns(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
+/* scan_schema(address), scan_batch(address): see fast_arrow.c. */
+PyObject *pdi_fast_scan_schema(PyObject *self, PyObject *address);
+PyObject *pdi_fast_scan_batch(PyObject *self, PyObject *address);
 
 /* ---- types; each answers 0, or -1 with an exception ---- */
 

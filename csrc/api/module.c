@@ -20,6 +20,10 @@ PyObject *pdi_cffi_init(void);
 static PyMethodDef functions[] = {
     {"columns", (PyCFunction)(void (*)(void))pdi_fast_columns, METH_FASTCALL,
      "columns(packets, reading, /)\n--\n\nEvery message of a list of packets, as columns."},
+    {"scan_schema", pdi_fast_scan_schema, METH_O,
+     "scan_schema(address, /)\n--\n\nThe schema of a scan's batches, as Arrow's capsule."},
+    {"scan_batch", pdi_fast_scan_batch, METH_O,
+     "scan_batch(address, /)\n--\n\nThe batch that a scan has filled, as Arrow's capsule."},
     {NULL, NULL, 0, NULL},
 };
 

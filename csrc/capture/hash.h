@@ -11,6 +11,7 @@
 #ifndef PDI_CAPTURE_HASH_H
 #define PDI_CAPTURE_HASH_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "pyddsi.h"
@@ -29,6 +30,13 @@ static inline uint64_t pdi_endpoint_hash(const pyddsi_endpoint *endpoint)
     memcpy(halves, endpoint->ip, sizeof halves);
     uint64_t rest = (uint64_t)endpoint->port << 8 | endpoint->kind;
     return pdi_mix(halves[0] + rest, halves[1] ^ rest << 24);
+}
+
+/* Whether it is a group of UDP. */
+static inline bool pdi_endpoint_is_group(const pyddsi_endpoint *endpoint)
+{
+    return endpoint->kind == 4 ? (endpoint->ip[0] & 0xf0) == 0xe0
+                               : endpoint->kind == 6 && endpoint->ip[0] == 0xff;
 }
 
 #endif

@@ -128,11 +128,7 @@ void pdi_trace_begin(struct pdi_trace *trace)
     for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
         if (trace->flows[i].used) {
             pdi_flow_tally(&trace->flows[i]);
-        }
-    }
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
-        if (trace->flows[i].used && trace->flows[i].histogram != PDI_NONE32) {
-            memset(&trace->histograms[trace->flows[i].histogram], 0, sizeof *trace->histograms);
+            pdi_histograms_clear(trace, &trace->flows[i]);
         }
     }
 }
@@ -174,11 +170,6 @@ void pdi_event_say(struct pdi_event *event, const char *text, uint64_t number)
 
 /* ---- parties ---- */
 
-static bool multicast(const pyddsi_endpoint *at)
-{
-    return at->kind == 4 ? (at->ip[0] & 0xf0) == 0xe0 : at->kind == 6 && at->ip[0] == 0xff;
-}
-
 static bool well_known(const struct pdi_trace *trace, const pyddsi_endpoint *at)
 {
     for (uint32_t i = 0; i < trace->port_count; i++) { /* PDI_PORTS_MAX */
@@ -218,8 +209,8 @@ void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoin
         .sessions = PDI_NONE32,
         .recent = {PDI_NONE32, PDI_NONE32},
         .used = 1,
-        .group = multicast(at),
-        .shared = multicast(at) || well_known(trace, at),
+        .group = pdi_endpoint_is_group(at),
+        .shared = pdi_endpoint_is_group(at) || well_known(trace, at),
         .seq_bits = trace->seq_bits != 0 ? trace->seq_bits : 14,
     };
     (void)pdi_map_put(&trace->party_of, trace->parties[party].ep, party);
@@ -306,6 +297,11 @@ bool pdi_trace_ours(struct pdi_trace *trace, const pyddsi_endpoint *source,
     return true;
 }
 
+uint32_t pdi_trace_party(struct pdi_trace *trace, const pyddsi_endpoint *at)
+{
+    return pdi_party_find(trace, at);
+}
+
 bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party)
 {
     return !trace->parties[party].told || trace->parties[party].extended;
@@ -331,16 +327,16 @@ void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *pa
 }
 
 void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                       const pyddsi_message *message, struct pdi_note *note)
+                       const pyddsi_message *message, pyddsi_note *note)
 {
-    *note = (struct pdi_note){.usn = PDI_NONE64,
-                              .since_first_us = PDI_NONE64,
-                              .ack_usn = PDI_NONE64,
-                              .answer_us = PDI_NONE64,
-                              .delivery_us = PDI_NONE64,
-                              .outstanding = PDI_NONE64,
-                              .nack_mask = PDI_NONE64,
-                              .event = PDI_SEQ_NONE};
+    *note = (pyddsi_note){.usn = PDI_NONE64,
+                          .since_first_us = PDI_NONE64,
+                          .ack_usn = PDI_NONE64,
+                          .answer_us = PDI_NONE64,
+                          .delivery_us = PDI_NONE64,
+                          .outstanding = PDI_NONE64,
+                          .nack_mask = PDI_NONE64,
+                          .event = PDI_SEQ_NONE};
     trace->by_kind[message->kind]++;
     switch (message->kind) {
     case PYDDSI_DECLARE:
@@ -351,7 +347,6 @@ void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
     case PYDDSI_BDATA:
     case PYDDSI_WDATA:
     case PYDDSI_PULL:
-    case PYDDSI_MIGRATE:
         pdi_flow_count(trace, packet, message, note);
         break;
     case PYDDSI_SYNCH:

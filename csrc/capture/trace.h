@@ -139,8 +139,8 @@ struct pdi_party {
     uint8_t told;     /* it has said in an OPEN or ACCEPT what it can do, */
     uint8_t extended; /* and that was more than zhe */
     uint8_t seq_bits;
-    uint8_t scouted;
-    uint64_t features;
+    uint8_t commit;   /* number of its last COMMIT, */
+    uint64_t commits; /* and how many there were */
 };
 
 struct pdi_flow {
@@ -229,22 +229,6 @@ struct pdi_trace_packet {
     uint32_t source, target; /* parties */
 };
 
-/* What a message is to its flow; what is not there is PDI_NONE64, or 0 where that says the same. */
-struct pdi_note {
-    uint64_t flow; /* 0: it is of none */
-    int64_t usn;
-    int64_t since_first_us;
-    int64_t ack_usn;
-    int64_t answer_us;
-    int64_t delivery_us;
-    int64_t outstanding;
-    int64_t nack_mask;
-    uint32_t epoch;
-    uint32_t gap;
-    uint32_t nacked;
-    uint8_t event; /* enum pdi_seq_event */
-};
-
 struct pdi_event {
     uint64_t flow, peer; /* 0: of none */
     int64_t usn_from, usn_to, value_us;
@@ -260,6 +244,7 @@ struct pdi_trace_listener {
     void (*flow_goes)(void *context, uint32_t flow);
     void (*session_goes)(void *context, uint32_t session);
     void (*resource_goes)(void *context, uint32_t resource);
+    void (*party_goes)(void *context, uint32_t party);
     void *context;
 };
 
@@ -317,7 +302,7 @@ bool pdi_trace_ours(struct pdi_trace *trace, const pyddsi_endpoint *source,
 void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *packet, size_t size);
 /* A message of it. */
 void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                       const pyddsi_message *message, struct pdi_note *note);
+                       const pyddsi_message *message, pyddsi_note *note);
 /* It could not be read to its end. */
 void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                      const pyddsi_fault *fault, unsigned kind, bool cut);
@@ -327,9 +312,15 @@ void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns);
 /* Whether messages beyond zhe are to be read in what this party sends: not if it was seen opening without announcing any. */
 bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party);
 
+/* The party at this endpoint; PDI_NONE32: nobody is known there, and then only names of others are. */
+uint32_t pdi_trace_party(struct pdi_trace *trace, const pyddsi_endpoint *at);
+
 /* What a party calls a number, at this moment; else what anybody calls it. Empty: nobody has named it. */
 pyddsi_bytes pdi_trace_name(const struct pdi_trace *trace, uint32_t party, uint8_t space,
                             uint64_t rid);
+
+/* The name of a resource in the table. */
+pyddsi_bytes pdi_resource_name(const struct pdi_trace *trace, uint32_t resource);
 
 /* Snapshots: the state as bytes, without tallies. Writing answers the bytes it takes, written only as far as there is
  * |room|. Reading into a trace that was just made: OK, or BAD_INPUT, and the trace is to be made anew. */

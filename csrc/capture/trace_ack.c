@@ -104,7 +104,7 @@ static struct pdi_histograms *histograms_of(struct pdi_trace *trace, struct pdi_
 
 /* What this ACKNACK is the first to cover: all numbers from flow->acked up to before |acked|. */
 static void delivered(struct pdi_trace *trace, struct pdi_flow *flow, int64_t acked, int64_t now,
-                      struct pdi_note *note)
+                      pyddsi_note *note)
 {
     if (acked <= flow->acked || acked > flow->highest + 1) {
         return; /* nothing new, or more than was ever seen */
@@ -122,7 +122,7 @@ static void delivered(struct pdi_trace *trace, struct pdi_flow *flow, int64_t ac
 }
 
 static void answered(struct pdi_trace *trace, struct pdi_flow *flow, struct pdi_acker *acker,
-                     const struct pdi_trace_packet *packet, struct pdi_note *note)
+                     const struct pdi_trace_packet *packet, pyddsi_note *note)
 {
     if (acker->answered >= flow->asks || flow->asked_ns == PDI_NONE64) {
         return;
@@ -152,7 +152,7 @@ static void answered(struct pdi_trace *trace, struct pdi_flow *flow, struct pdi_
 
 static void nacked(struct pdi_trace *trace, struct pdi_flow *flow,
                    const struct pdi_trace_packet *packet, const pyddsi_message *message,
-                   struct pdi_note *note)
+                   pyddsi_note *note)
 {
     uint64_t mask = message->mask;
     note->nack_mask = (int64_t)mask;
@@ -172,7 +172,7 @@ static void nacked(struct pdi_trace *trace, struct pdi_flow *flow,
 }
 
 void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                   const pyddsi_message *message, struct pdi_note *note)
+                   const pyddsi_message *message, pyddsi_note *note)
 {
     uint32_t index = flow_of(trace, packet, message->conduit);
     note->nacked =

@@ -119,6 +119,13 @@ void pdi_flow_tally(struct pdi_flow *flow)
 
 /* ---- the end of one, and beginning anew ---- */
 
+void pdi_histograms_clear(struct pdi_trace *trace, const struct pdi_flow *flow)
+{
+    if (flow->histogram != PDI_NONE32) {
+        memset(&trace->histograms[flow->histogram], 0, sizeof *trace->histograms);
+    }
+}
+
 void pdi_flow_restart(struct pdi_trace *trace, uint32_t index)
 {
     struct pdi_flow *flow = &trace->flows[index];
@@ -165,7 +172,7 @@ static bool could_have_wrapped(const struct pdi_flow *flow, const struct pdi_seq
 
 /* A message at or below the highest: what is it? */
 static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn,
-                      const pyddsi_message *message, struct pdi_note *note, int64_t time_ns)
+                      const pyddsi_message *message, pyddsi_note *note, int64_t time_ns)
 {
     if (!flow->reliable) {
         flow->t_old++;
@@ -195,7 +202,7 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
 
 /* Finds the event of a number, and moves the highest. */
 static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message *message,
-                  struct pdi_note *note, int64_t time_ns)
+                  pyddsi_note *note, int64_t time_ns)
 {
     struct pdi_flow *flow = &trace->flows[index];
     struct pdi_seq seq = pdi_trace_seq(flow);
@@ -212,6 +219,11 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
     }
     if (!flow->begun || resets) {
         if (resets) {
+            if (trace->listener.flow_goes != NULL) {
+                trace->listener.flow_goes(trace->listener.context, index);
+                pdi_flow_tally(flow);
+                pdi_histograms_clear(trace, flow);
+            }
             pdi_flow_restart(trace, index);
             flow->epoch++;
             flow->t_resets++;
@@ -253,7 +265,7 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
 }
 
 static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
-                  const pyddsi_message *message, const struct pdi_note *note)
+                  const pyddsi_message *message, const pyddsi_note *note)
 {
     flow->t_messages++;
     flow->t_packets += flow->t_packet != packet->number;
@@ -276,7 +288,7 @@ static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
 }
 
 /* The events of the table that dashboards read; a message that is simply the next has none. */
-static void tell(struct pdi_trace *trace, const struct pdi_flow *flow, const struct pdi_note *note,
+static void tell(struct pdi_trace *trace, const struct pdi_flow *flow, const pyddsi_note *note,
                  int64_t time_ns)
 {
     unsigned type = note->event == PDI_SEQ_GAP ? PDI_EVENT_GAP
@@ -303,7 +315,7 @@ static void tell(struct pdi_trace *trace, const struct pdi_flow *flow, const str
 }
 
 void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                    const pyddsi_message *message, struct pdi_note *note)
+                    const pyddsi_message *message, pyddsi_note *note)
 {
     bool reliable = !is_data(message->kind) || (message->flags & PYDDSI_R) != 0;
     uint32_t index =
@@ -332,7 +344,7 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
 }
 
 void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                    const pyddsi_message *message, struct pdi_note *note)
+                    const pyddsi_message *message, pyddsi_note *note)
 {
     uint32_t index = pdi_flow_get(trace, packet->source, packet->target, message->conduit, true);
     struct pdi_flow *flow = &trace->flows[index];

@@ -67,9 +67,9 @@ bool pdi_flow_set(struct pdi_trace *trace, uint32_t flow, uint32_t source, uint3
                   uint64_t conduit, bool reliable);
 /* A message that takes a number of its flow. */
 void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                    const pyddsi_message *message, struct pdi_note *note);
+                    const pyddsi_message *message, pyddsi_note *note);
 void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                    const pyddsi_message *message, struct pdi_note *note);
+                    const pyddsi_message *message, pyddsi_note *note);
 /* Forgets what was seen of its numbers, and who acknowledged them. */
 void pdi_flow_restart(struct pdi_trace *trace, uint32_t flow);
 /* The highest number becomes this one, which was first sent now. */
@@ -86,11 +86,12 @@ uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow 
 void pdi_flow_free(struct pdi_trace *trace, uint32_t flow);
 /* Begins a range for it. */
 void pdi_flow_tally(struct pdi_flow *flow);
+void pdi_histograms_clear(struct pdi_trace *trace, const struct pdi_flow *flow);
 
 /* ---- acknowledgements ---- */
 
 void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                   const pyddsi_message *message, struct pdi_note *note);
+                   const pyddsi_message *message, pyddsi_note *note);
 /* Nobody, or this party no longer, acknowledges the flow. */
 void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow);
 void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
@@ -98,7 +99,7 @@ void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
 /* ---- sessions ---- */
 
 void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                          const pyddsi_message *message, struct pdi_note *note);
+                          const pyddsi_message *message, pyddsi_note *note);
 void pdi_sessions_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
 void pdi_session_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
 void pdi_session_free(struct pdi_trace *trace, uint32_t session);
@@ -110,7 +111,6 @@ bool pdi_session_set(struct pdi_trace *trace, uint32_t session);
 void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                        const pyddsi_message *message);
 void pdi_resource_free(struct pdi_trace *trace, uint32_t resource);
-pyddsi_bytes pdi_resource_name(const struct pdi_trace *trace, uint32_t resource);
 /* Whether nobody has declared the number after this. */
 bool pdi_resource_is_last(const struct pdi_trace *trace, uint32_t resource);
 /* Makes it in this free place; false: there is one, or no room for the name. */

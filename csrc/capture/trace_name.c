@@ -186,6 +186,10 @@ void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
         case PYDDSI_FORGET_SELECTION:
             forget(trace, packet, space, declaration.id);
             break;
+        case PYDDSI_COMMIT:
+            trace->parties[packet->source].commit = (uint8_t)declaration.commit;
+            trace->parties[packet->source].commits++;
+            break;
         default:
             break;
         }

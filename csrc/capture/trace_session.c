@@ -416,7 +416,7 @@ static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *p
 }
 
 void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                          const pyddsi_message *message, struct pdi_note *note)
+                          const pyddsi_message *message, pyddsi_note *note)
 {
     (void)note;
     switch (message->kind) {

@@ -158,6 +158,9 @@ void pdi_sweep_parties(struct pdi_trace *trace)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
+        if (trace->listener.party_goes != NULL) {
+            trace->listener.party_goes(trace->listener.context, gone[i]);
+        }
         trace->parties[gone[i]].used = 0;
     }
     drop_orphans(trace);

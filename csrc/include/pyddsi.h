@@ -1151,6 +1151,204 @@ int pyddsi_session_stats(pyddsi_session *session, pyddsi_stats *stats);
 int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *peer);
 int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *window);
 
+/* ---- captures: tables of what passed by ------------------------------------------------------------------------- */
+
+enum pyddsi_table {
+    PYDDSI_TABLE_PACKETS,      /* every frame of the file */
+    PYDDSI_TABLE_MESSAGES,     /* every message of the protocol */
+    PYDDSI_TABLE_EVENTS,       /* what is worth a look */
+    PYDDSI_TABLE_FLOWS,        /* what each counter adds up to, in this range; add over ranges by flow and epoch */
+    PYDDSI_TABLE_SESSIONS,     /* what two endpoints agreed on */
+    PYDDSI_TABLE_RATES,        /* data by time, flow and resource; add over ranges */
+    PYDDSI_TABLE_RESOURCES,    /* which number means which name, in whose mouth, and when */
+    PYDDSI_TABLE_DECLARATIONS, /* every declaration */
+    PYDDSI_TABLE_ENDPOINTS,    /* who was heard or spoken to */
+    PYDDSI_TABLE_COUNT,
+    PYDDSI_TABLE_NONE = 255, /* no rows at all: the state alone goes on */
+};
+
+/* How a column's values are stored, as Arrow and Spark call it. */
+enum pyddsi_column_type {
+    PYDDSI_COLUMN_INT8,
+    PYDDSI_COLUMN_INT16,
+    PYDDSI_COLUMN_INT32,
+    PYDDSI_COLUMN_INT64,
+    PYDDSI_COLUMN_BOOL,
+    PYDDSI_COLUMN_TIME, /* microseconds since 1970, UTC */
+    PYDDSI_COLUMN_TEXT,
+    PYDDSI_COLUMN_BYTES,
+    PYDDSI_COLUMN_COUNTS, /* a list of 64-bit numbers */
+};
+
+typedef struct {
+    const char *name;
+    const char *text;
+    uint8_t type;     /* enum pyddsi_column_type */
+    uint8_t nullable; /* 1: there may be no value */
+    uint8_t dear;     /* 1: only if it is asked for, as it costs much */
+} pyddsi_column;
+
+enum {
+    PYDDSI_COLUMNS_MAX = 48,
+    PYDDSI_WHERE_MAX = 64, /* steps of a filter */
+    PYDDSI_SCAN_PORTS_MAX = 16,
+};
+
+/* The columns of a table, in their order; null: no such table, or no such column. */
+const pyddsi_column *pyddsi_table_column(int table, int column);
+/* "packets", ...; null: no such table. */
+const char *pyddsi_table_name(int table);
+
+/* What became of a packet, in the column `decode`. */
+enum pyddsi_decode {
+    PYDDSI_DECODE_OK,        /* of the protocol, and whole */
+    PYDDSI_DECODE_FOREIGN,   /* UDP or TCP of somebody else */
+    PYDDSI_DECODE_TRUNCATED, /* cut by the snap length; what is whole of it is there */
+    PYDDSI_DECODE_MALFORMED, /* it breaks a rule */
+    PYDDSI_DECODE_UNKNOWN,   /* it holds a kind of message that nobody knows */
+    PYDDSI_DECODE_WAITS,     /* a piece of an IP packet */
+    PYDDSI_DECODE_OTHER,     /* neither UDP nor TCP */
+    PYDDSI_DECODE_STREAM,    /* TCP that cannot be read: from its middle, or with a part missing */
+};
+
+/* One step of a filter, which works on a stack of numbers and texts. */
+enum pyddsi_step {
+    PYDDSI_STEP_COLUMN, /* push the value of column `a`; no value makes every comparison false */
+    PYDDSI_STEP_NUMBER, /* push `number` */
+    PYDDSI_STEP_TEXT,   /* push `size` bytes at `a` of the filter's texts */
+    PYDDSI_STEP_EQ,     /* pop two, push 1 or 0; likewise */
+    PYDDSI_STEP_NE,
+    PYDDSI_STEP_LT,
+    PYDDSI_STEP_LE,
+    PYDDSI_STEP_GT,
+    PYDDSI_STEP_GE,
+    PYDDSI_STEP_AND,
+    PYDDSI_STEP_OR,
+    PYDDSI_STEP_NOT,   /* pop one, push 1 or 0 */
+    PYDDSI_STEP_MATCH, /* pop a pattern and a name, push whether it fits */
+    PYDDSI_STEP_NULL,  /* pop one, push whether it is no value */
+};
+
+typedef struct {
+    uint8_t step; /* enum pyddsi_step */
+    uint32_t a;
+    uint32_t size;
+    int64_t number;
+} pyddsi_where;
+
+typedef struct {
+    int table;        /* enum pyddsi_table */
+    uint64_t columns; /* bits: which of its columns are wanted */
+    int32_t file;     /* what the column `file` holds */
+    uint32_t rows;    /* of a batch, about; 0: 65536 */
+    uint8_t seq_bits; /* of all sessions; 0: as they announce */
+    uint8_t learn;    /* 1: find speakers by the looks of their handshakes as well */
+    uint8_t dedupe;   /* 1: pass over a datagram that was captured a moment ago, word for word */
+    uint8_t base_only;     /* 1: nobody has extensions; 2: everybody; 0: as they announce */
+    uint32_t port_count;
+    uint16_t ports[16];    /* well-known */
+    uint32_t payload_max;  /* bytes of a payload in the column `payload` */
+    int64_t from_ns;       /* rows of this time and later, INT64_MIN: all, */
+    int64_t until_ns;      /* and before that, INT64_MAX: all */
+    int64_t window_ns;     /* of `rates` */
+    uint32_t where_count;  /* the filter's steps; 0: everything */
+    pyddsi_where where[64];
+    const uint8_t *texts;  /* of the filter; copied */
+    size_t texts_size;
+} pyddsi_scan_options;
+
+typedef struct pyddsi_scan pyddsi_scan;
+
+/* Reads one capture, or a range of one. Null: no memory, or BAD_ARGUMENT in *status. */
+pyddsi_scan *pyddsi_scan_open(const pyddsi_scan_options *options, int *status);
+void pyddsi_scan_close(pyddsi_scan *scan);
+
+/* Begins in the middle of a file, with what a snapshot says of what came before. BAD_INPUT: it is none. */
+int pyddsi_scan_restore(pyddsi_scan *scan, const uint8_t *snapshot, size_t size);
+/* The state as it is now, between two frames. Answers its size; it is written if there is room for all of it. */
+size_t pyddsi_scan_snapshot(pyddsi_scan *scan, uint8_t *out, size_t room);
+
+/* Bytes of the file, the first of which was not used before; the same bytes again after AGAIN.
+ * OK: used bytes are done with, and more are needed. AGAIN: a batch is full, take it and come again. END: the limit set by
+ * pyddsi_scan_limit is reached. BAD_INPUT: the file is damaged, and pyddsi_scan_facts says how and where. */
+int pyddsi_scan_input(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used);
+/* Stops in front of the first frame that begins at this byte of the file or behind. */
+void pyddsi_scan_limit(pyddsi_scan *scan, uint64_t offset);
+/* The file (`whole`), or the range, ends here: rows of what is not over come now. OK; AGAIN as above. */
+int pyddsi_scan_finish(pyddsi_scan *scan, int whole);
+
+/* One packet of the protocol and what its messages mean, for those who go through them one by one. */
+typedef struct {
+    uint64_t number;
+    uint64_t offset;
+    int64_t time_ns;  /* INT64_MIN: none */
+    pyddsi_endpoint source;
+    pyddsi_endpoint target;
+    const uint8_t *data; /* good until the next call */
+    size_t size;
+    uint8_t decode;    /* enum pyddsi_decode */
+    uint8_t base_only; /* 1: its sender announced no extensions */
+    uint32_t notes;    /* in pyddsi_scan_notes: one for each message but markers */
+    pyddsi_fault fault;
+} pyddsi_packet;
+
+/* What a message is to its flow; INT64_MIN: no such number. */
+typedef struct {
+    uint64_t flow; /* 0: it is of none */
+    int64_t usn;
+    int64_t since_first_us;
+    int64_t ack_usn;
+    int64_t answer_us;
+    int64_t delivery_us;
+    int64_t outstanding;
+    int64_t nack_mask;
+    uint32_t epoch;
+    uint32_t gap;
+    uint32_t nacked;
+    uint8_t event; /* 0 next, 1 first, 2 gap, 3 repeat, 4 fill, 5 old, 6 reset, 7 ambiguous, 8 pre-sync; 255 none */
+} pyddsi_note;
+
+/* As pyddsi_scan_input, up to the next packet of the protocol: OK with packet->number != 0, else more bytes are needed. Of a
+ * scan without a table. */
+int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                       pyddsi_packet *packet);
+const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan);
+/* What a party calls a number now; the text is not ended by a zero. */
+pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *source, uint8_t space,
+                              uint64_t rid);
+
+/* What a scan adds up to. */
+typedef struct {
+    uint64_t frames, packets, messages, bytes; /* packets and messages of the protocol, and bytes of the file */
+    int64_t first_ns, last_ns;                 /* of the earliest and the latest frame; INT64_MIN: none has a time */
+    uint64_t backwards;                        /* frames that are earlier than the one before */
+    uint64_t damage_at;                        /* BAD_INPUT: at this byte, */
+    uint8_t damage;                            /* and what */
+    uint8_t container;                         /* 1 pcap, 2 pcapng */
+    uint16_t link;                             /* of the first frame */
+    uint32_t interfaces, sections;
+    uint64_t over_snap, over_wire;             /* frames that contradict their header */
+    uint64_t capture_dropped;                  /* frames that the capturing lost itself, as it says */
+    uint64_t foreign_udp, foreign_tcp;
+    uint64_t others[16];                       /* frames that hold neither, by reason */
+    uint64_t by_kind[32];                      /* messages and markers */
+    uint64_t by_event[24];
+    uint64_t event_packet[24];                 /* the first frame with each event */
+    int64_t event_ns[24];                      /* and its time */
+    uint64_t by_decode[8];
+    uint64_t repeats, presync;                 /* samples */
+    int64_t missing;
+    uint64_t parties, flows, sessions, resources;
+    uint64_t evicted, forgotten, doubles;
+    uint64_t rows;
+} pyddsi_scan_facts;
+
+void pyddsi_scan_look(pyddsi_scan *scan, pyddsi_scan_facts *facts);
+const char *pyddsi_event_word(int event);
+const char *pyddsi_damage_word(int damage);
+/* "ethertype", ...: what others[] counts. */
+const char *pyddsi_other_word(int other);
+
 /* cffi: end */
 
 #pragma GCC visibility pop

@@ -1,0 +1,157 @@
+/* scan.h - a capture from its bytes to the rows of a table.
+ *
+ *     bytes ─► container ─► dissect ─► UDP ──────────────────────┐
+ *              frames       carried    TCP ─► parts ─► packets ──┴─► ours? ─► messages ─► trace ─► rows ─► sink
+ *
+ * Bytes come in and rows go out; nothing else is asked of anybody. A scan stops when the batch is full, in the middle of a
+ * packet if need be, and goes on when it is called again with the same bytes; and when it has come to the limit of its range.
+ *
+ *     phase       what is at hand                          goes on with
+ *     FRAMES      nothing: the next frame is to be read    MESSAGES (UDP), PARTS (TCP), FRAMES
+ *     PARTS       what TCP lets out after a packet         BYTES, FRAMES when there is no more
+ *     BYTES       bytes of one direction                   MESSAGES, PARTS when they hold no whole packet
+ *     MESSAGES    a packet of the protocol                 BYTES or FRAMES, from where it came
+ *
+ * A row of the table `packets` is about a frame and put when that is done with; all others are put where they arise.
+ *
+ * The state between two frames is plain data, and can be stored and gone on with elsewhere (scan_store.c). That is how one
+ * file is read by many: an index keeps the state at the start of each chunk.
+ */
+#ifndef PDI_CAPTURE_SCAN_H
+#define PDI_CAPTURE_SCAN_H
+
+#include "capture/container.h"
+#include "capture/dissect.h"
+#include "capture/sink.h"
+#include "capture/tcp.h"
+#include "capture/trace.h"
+
+enum {
+    PDI_STREAM_ROOM = 16384 + 8, /* of a stream: what one frame and its length can have */
+    PDI_NOTES_MAX =
+        32768, /* messages of one packet that are noted: it has two bytes for each at least */
+    PDI_RATES_MAX = 16384, /* a power of two */
+    PDI_RECENT_MAX = 64,   /* datagrams that a copy may be of */
+};
+
+/* What is known of the bytes of one TCP direction. */
+enum pdi_stream_state {
+    PDI_STREAM_NONE,    /* nothing has come */
+    PDI_STREAM_FOREIGN, /* not of the protocol */
+    PDI_STREAM_READ,
+    PDI_STREAM_BROKEN, /* from here on nobody can read it */
+};
+
+struct pdi_stream_seen {
+    pyddsi_stream stream;
+    uint32_t used; /* bytes that wait for the rest of their packet */
+    uint8_t state;
+    uint8_t bytes[PDI_STREAM_ROOM];
+};
+
+struct pdi_rate {
+    uint64_t flow, messages, bytes, repeats;
+    int64_t window_ns, rid;
+    uint8_t kind;
+};
+
+struct pdi_recent {
+    uint64_t hash;
+    int64_t time_ns;
+};
+
+enum pdi_phase { PDI_PHASE_FRAMES, PDI_PHASE_PARTS, PDI_PHASE_BYTES, PDI_PHASE_MESSAGES };
+
+struct pdi_scan {
+    pyddsi_scan_options options;
+    struct pdi_filter filter;
+    pyddsi_reading reading[2]; /* of those without extensions, and with */
+    uint8_t light;             /* frames are all that is wanted: nothing is decoded */
+    uint8_t with_uri, with_payload;
+    uint8_t finished;
+    uint64_t limit;
+    /* carried on */
+    struct pdi_container container;
+    struct pdi_dissector dissector;
+    struct pdi_tcp *tcp;
+    struct pdi_stream_seen *streams; /* PDI_TCP_DIRECTIONS_MAX */
+    struct pdi_trace *trace;
+    struct pdi_recent recent[PDI_RECENT_MAX];
+    uint32_t recent_at;
+    int64_t last_ns, latest_ns; /* of the last frame; the greatest of all */
+    /* at hand */
+    uint8_t phase, after; /* enum pdi_phase */
+    struct pdi_frame frame;
+    size_t frame_used;
+    struct pdi_carried carried;
+    struct pdi_part part;
+    const uint8_t *bytes; /* of the part, or of what waited with it, that have not been looked at */
+    size_t bytes_left;
+    uint8_t bytes_waited;
+    struct pdi_trace_packet packet;
+    pyddsi_decoder decoder;
+    uint32_t messages, frame_messages;
+    uint8_t decode, frame_decode;
+    uint8_t cut;
+    pyddsi_bytes packet_bytes;
+    pyddsi_endpoint packet_source, packet_target;
+    uint64_t packet_offset;
+    /* what comes out */
+    struct pdi_sink *sink; /* null: no table */
+    pyddsi_note *notes; /* of a packet's messages, if somebody wants them one by one; else null */
+    uint32_t note_count;
+    struct pdi_rate *rates;
+    uint32_t rate_count;
+    pyddsi_scan_facts facts;
+    uint32_t finish_step, finish_at;
+};
+
+/* Memory of a scan but for its sink's arrays, all zero, aligned to 64. */
+size_t pdi_scan_size(const pyddsi_scan_options *options);
+/* OK, or BAD_ARGUMENT. */
+int pdi_scan_init(struct pdi_scan **scan, void *memory, const pyddsi_scan_options *options,
+                  const uint64_t seed[2]);
+
+/* As pyddsi_scan_input, pyddsi_scan_finish. */
+int pdi_scan_input(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
+int pdi_scan_finish(struct pdi_scan *scan, bool whole);
+/* As pyddsi_scan_packet. */
+int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                    pyddsi_packet *packet);
+
+void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts);
+/* What the party at this endpoint calls a number. */
+pyddsi_bytes pdi_scan_name(const struct pdi_scan *scan, const pyddsi_endpoint *source,
+                           uint8_t space, uint64_t rid);
+
+size_t pdi_scan_store(const struct pdi_scan *scan, uint8_t *out, size_t room);
+int pdi_scan_load(struct pdi_scan *scan, const uint8_t *data, size_t size);
+
+/* ---- for the files of the scan ---- */
+
+/* One step of one phase: OK, AGAIN (the batch is full), SHORT, END, BAD_INPUT. */
+int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
+
+/* Whether so many rows with so many bytes of text each in all fit the batch. */
+bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes);
+bool pdi_scan_in_time(const struct pdi_scan *scan, int64_t time_ns);
+/* Rows of a message, and of the events that it or its packet caused. */
+void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message,
+                      const pyddsi_note *note);
+void pdi_rows_fault(struct pdi_scan *scan);
+void pdi_rows_events(struct pdi_scan *scan);
+void pdi_rows_packet(struct pdi_scan *scan);
+/* A row of what a table of the trace holds at this place. */
+void pdi_rows_flow(struct pdi_scan *scan, uint32_t flow);
+void pdi_rows_session(struct pdi_scan *scan, uint32_t session);
+void pdi_rows_resource(struct pdi_scan *scan, uint32_t resource);
+void pdi_rows_party(struct pdi_scan *scan, uint32_t party);
+/* Rows of what has been added up; then it is 0 again. */
+void pdi_rows_rates(struct pdi_scan *scan);
+void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const pyddsi_note *note);
+/* The next packet of the bytes at hand; false: there is no whole one. */
+bool pdi_stream_packet(struct pdi_scan *scan, pyddsi_bytes *packet);
+/* A part is at hand: its bytes, as far as they are ours and can be read. */
+void pdi_stream_part(struct pdi_scan *scan);
+
+#endif

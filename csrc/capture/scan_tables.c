@@ -1,0 +1,329 @@
+/* scan_tables.c - rows of what has been added up: flows, sessions, resources, endpoints, rates; and the end of a scan.
+ *
+ * Rates are added up in a table of their own, by window, flow, resource and kind. When it is full, its rows come out and it
+ * begins anew: whoever reads them adds them up once more, over ranges or not.
+ */
+#include <string.h>
+
+#include "capture/hash.h"
+#include "capture/scan.h"
+
+void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
+{
+    const struct pdi_trace *trace = scan->trace;
+    const struct pdi_flow *flow = &trace->flows[index];
+    if (flow->t_messages == 0 && flow->t_synchs == 0 && flow->t_nacks == 0) {
+        return;
+    }
+    const struct pdi_party *source = &trace->parties[flow->source],
+                           *target = &trace->parties[flow->target];
+    const struct pdi_histograms *histograms =
+        flow->histogram != PDI_NONE32 ? &trace->histograms[flow->histogram] : NULL;
+    struct pdi_row_flow *row = pdi_sink_row(scan->sink);
+    row->file = (uint32_t)scan->options.file;
+    row->epoch = flow->epoch;
+    row->flow = flow->id;
+    row->src_ep = source->ep;
+    row->dst_ep = target->ep;
+    row->source = source->at;
+    row->target = target->at;
+    row->first_ns = flow->t_first_ns;
+    row->last_ns = flow->t_last_ns;
+    row->first_usn = flow->t_first_usn;
+    row->last_usn = flow->t_last_usn;
+    row->missing = flow->t_missing;
+    row->messages = flow->t_messages;
+    row->samples = flow->t_samples;
+    row->bytes = flow->t_bytes;
+    row->packets = flow->t_packets;
+    row->gaps = flow->t_gaps;
+    row->repeats = flow->t_repeats;
+    row->presync = flow->t_presync;
+    row->fills = flow->t_fills;
+    row->old = flow->t_old;
+    row->ambiguous = flow->t_ambiguous;
+    row->resets = flow->t_resets;
+    row->nacks = flow->t_nacks;
+    row->nacked = flow->t_nacked;
+    row->synchs = flow->t_synchs;
+    row->outstanding = flow->t_outstanding;
+    row->answer = histograms != NULL ? histograms->answer : NULL;
+    row->delivery = histograms != NULL ? histograms->delivery : NULL;
+    row->conduit = flow->conduit;
+    row->reliable = flow->reliable;
+    row->seq_bits = flow->seq_bits;
+    row->multicast = target->group;
+    (void)pdi_sink_put(scan->sink);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
+{
+    const struct pdi_trace *trace = scan->trace;
+    const struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_row_session *row = pdi_sink_row(scan->sink);
+    int64_t margin = INT64_MAX;
+    row->file = (uint32_t)scan->options.file;
+    row->number = session->number;
+    row->session = session->id;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct pdi_party *party = &trace->parties[session->party[side]];
+        int64_t lease = session->lease_ns[side];
+        row->ep[side] = party->ep;
+        row->end_of[side] = party->at;
+        row->id[side] = (pyddsi_bytes){session->id_of[side], session->id_size[side]};
+        row->lease_ms[side] = lease != PDI_NONE64 ? lease / 1000000 : PDI_NONE64;
+        row->silence_us[side] = session->silence_ns[side] / 1000;
+        if (lease != PDI_NONE64 && lease > 0) {
+            margin = least(margin, (lease - session->silence_ns[side]) / 1000);
+        }
+    }
+    row->margin_us = margin != INT64_MAX && session->accept_ns != PDI_NONE64 ? margin : PDI_NONE64;
+    row->open_ns = session->open_ns;
+    row->accept_ns = session->accept_ns;
+    row->end_ns = session->end_ns;
+    row->end = session->end != PDI_END_NOT ? pdi_session_end_name(session->end) : "capture_end";
+    row->seq_bits = session->seq_bits;
+    row->reason = session->reason;
+    (void)pdi_sink_put(scan->sink);
+}
+
+void pdi_rows_resource(struct pdi_scan *scan, uint32_t index)
+{
+    const struct pdi_trace *trace = scan->trace;
+    const struct pdi_resource *resource = &trace->resources[index];
+    struct pdi_row_resource *row = pdi_sink_row(scan->sink);
+    row->file = (uint32_t)scan->options.file;
+    row->rid = pdi_table_id(resource->rid);
+    row->from_ns = resource->from_ns;
+    row->until_ns = resource->until_ns;
+    row->ep = trace->parties[resource->party].ep;
+    row->declarer = trace->parties[resource->party].at;
+    row->name = pdi_resource_name(trace, index);
+    row->space = resource->space;
+    row->kind = resource->kind;
+    (void)pdi_sink_put(scan->sink);
+}
+
+void pdi_rows_party(struct pdi_scan *scan, uint32_t index)
+{
+    const struct pdi_party *party = &scan->trace->parties[index];
+    struct pdi_row_endpoint *row = pdi_sink_row(scan->sink);
+    row->file = (uint32_t)scan->options.file;
+    row->ep = party->ep;
+    row->packets = party->packets;
+    row->bytes = party->bytes;
+    row->at = party->at;
+    row->port = party->at.port;
+    row->id = (pyddsi_bytes){party->id, party->id_size};
+    row->first_ns = party->first_ns;
+    row->last_ns = party->last_ns;
+    row->transport = party->at.kind > 6 ? "tcp" : "udp";
+    row->multicast = party->group;
+    row->extended = party->extended;
+    row->seq_bits = party->seq_bits;
+    (void)pdi_sink_put(scan->sink);
+}
+
+/* ---- rates ---- */
+
+void pdi_rows_rates(struct pdi_scan *scan)
+{
+    for (uint32_t i = 0; i < PDI_RATES_MAX; i++) {
+        const struct pdi_rate *rate = &scan->rates[i];
+        if (rate->messages == 0) {
+            continue;
+        }
+        struct pdi_row_rate *row = pdi_sink_row(scan->sink);
+        row->file = (uint32_t)scan->options.file;
+        row->window_ns = rate->window_ns;
+        row->flow = rate->flow;
+        row->rid = rate->rid;
+        row->kind = rate->kind;
+        row->messages = rate->messages;
+        row->bytes = rate->bytes;
+        row->repeats = rate->repeats;
+        (void)pdi_sink_put(scan->sink);
+    }
+    memset(scan->rates, 0, PDI_RATES_MAX * sizeof *scan->rates);
+    scan->rate_count = 0;
+}
+
+static int64_t window_of(const struct pdi_scan *scan, int64_t time_ns)
+{
+    if (time_ns == PDI_TIME_NONE) {
+        return PDI_NONE64;
+    }
+    int64_t into = time_ns % scan->options.window_ns;
+    return time_ns - into - (into < 0 ? scan->options.window_ns : 0);
+}
+
+void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const pyddsi_note *note)
+{
+    int64_t window = window_of(scan, scan->packet.time_ns);
+    int64_t rid = message->kind == PYDDSI_WDATA ? PDI_NONE64 : pdi_table_id(message->rid);
+    uint64_t at = pdi_mix(note->flow ^ (uint64_t)window, (uint64_t)rid << 8 | message->kind);
+    if (scan->rate_count == PDI_RATES_MAX / 2) {
+        pdi_rows_rates(scan);
+    }
+    struct pdi_rate *rate = &scan->rates[at % PDI_RATES_MAX];
+    while (rate->messages != 0 &&
+           (rate->flow != note->flow || rate->window_ns != window || rate->rid != rid ||
+            rate->kind != message->kind)) { /* half of the places are free */
+        at++;
+        rate = &scan->rates[at % PDI_RATES_MAX];
+    }
+    if (rate->messages == 0) {
+        *rate = (struct pdi_rate){
+            .flow = note->flow, .window_ns = window, .rid = rid, .kind = message->kind};
+        scan->rate_count++;
+    }
+    rate->messages++;
+    rate->bytes += message->kind == PYDDSI_BDATA ? message->samples.size : message->payload.size;
+    rate->repeats += note->event == PDI_SEQ_REPEAT || note->event == PDI_SEQ_PRE_SYNC;
+}
+
+/* ---- the end ---- */
+
+enum { END_TCP, END_PARTS, END_SILENCES, END_ROWS, END_DONE };
+
+/* The row of this place of the table that is wanted; false: the table is over. */
+static bool end_row(struct pdi_scan *scan, bool whole)
+{
+    const struct pdi_trace *trace = scan->trace;
+    uint32_t at = scan->finish_at++;
+    switch (scan->options.table) {
+    case PYDDSI_TABLE_FLOWS:
+        if (at < PDI_FLOWS_MAX && trace->flows[at].used) {
+            pdi_rows_flow(scan, at);
+        }
+        return at < PDI_FLOWS_MAX;
+    case PYDDSI_TABLE_SESSIONS:
+        if (whole && at < PDI_SESSIONS_MAX && trace->sessions[at].used) {
+            pdi_rows_session(scan, at);
+        }
+        return whole && at < PDI_SESSIONS_MAX;
+    case PYDDSI_TABLE_RESOURCES:
+        if (whole && at < PDI_RESOURCES_MAX && trace->resources[at].used) {
+            pdi_rows_resource(scan, at);
+        }
+        return whole && at < PDI_RESOURCES_MAX;
+    case PYDDSI_TABLE_ENDPOINTS:
+        if (at < PDI_PARTIES_MAX && trace->parties[at].used &&
+            (whole || trace->parties[at].packets != 0)) {
+            pdi_rows_party(scan, at);
+        }
+        return at < PDI_PARTIES_MAX;
+    case PYDDSI_TABLE_RATES:
+        if (at == 0) {
+            pdi_rows_rates(scan);
+        }
+        return false;
+    default:
+        return false;
+    }
+}
+
+static void silences(struct pdi_scan *scan)
+{
+    scan->packet.number = scan->container.frames;
+    scan->messages = 0;
+    if (scan->sink != NULL) {
+        scan->sink->now = (struct pdi_row_packet){.pkt = scan->container.frames,
+                                                  .ts_ns = scan->facts.last_ns,
+                                                  .file = (uint32_t)scan->options.file};
+        pdi_sink_packet(scan->sink);
+    }
+    pdi_trace_finish(scan->trace, scan->finish_at++, scan->latest_ns);
+    pdi_rows_events(scan);
+}
+
+int pdi_scan_finish(struct pdi_scan *scan, bool whole)
+{
+    size_t used;
+    scan->finished = 1;
+    for (;;) { /* each round goes one place or one step further */
+        if (!pdi_scan_fits(scan, PDI_RATES_MAX, 2304)) {
+            return PYDDSI_AGAIN;
+        }
+        switch (scan->finish_step) {
+        case END_TCP:
+            if (whole) {
+                pdi_tcp_finish(scan->tcp);
+                scan->dissector.others[PDI_OTHER_FRAGMENT] +=
+                    pdi_pieces_fini(scan->dissector.pieces);
+                scan->phase = PDI_PHASE_PARTS;
+                scan->frame_used = 0;
+            }
+            scan->finish_step = END_PARTS;
+            break;
+        case END_PARTS:
+            if (scan->phase != PDI_PHASE_FRAMES) {
+                if (pdi_scan_step(scan, NULL, 0, &used) == PYDDSI_AGAIN) {
+                    return PYDDSI_AGAIN;
+                }
+                break;
+            }
+            scan->finish_at = 0;
+            scan->finish_step = whole ? END_SILENCES : END_ROWS;
+            break;
+        case END_SILENCES:
+            if (scan->finish_at < PDI_PARTIES_MAX) {
+                silences(scan);
+                break;
+            }
+            scan->finish_at = 0;
+            scan->finish_step = END_ROWS;
+            break;
+        case END_ROWS:
+            if (scan->sink == NULL || !end_row(scan, whole)) {
+                scan->finish_step = END_DONE;
+            }
+            break;
+        default:
+            return PYDDSI_OK;
+        }
+    }
+}
+
+/* ---- looking ---- */
+
+void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
+{
+    const struct pdi_container *container = &scan->container;
+    const struct pdi_trace *trace = scan->trace;
+    *facts = scan->facts;
+    facts->container = container->kind;
+    facts->interfaces = container->interfaces;
+    facts->sections = container->sections;
+    facts->over_snap = container->over_snap;
+    facts->over_wire = container->over_wire;
+    for (uint32_t i = 0; i < container->interfaces && i < PDI_INTERFACES_MAX; i++) {
+        facts->capture_dropped += container->interface[i].dropped;
+    }
+    for (unsigned i = 0; i < PDI_OTHER_COUNT; i++) {
+        facts->others[i] = scan->dissector.others[i];
+    }
+    memcpy(facts->by_kind, trace->by_kind, sizeof facts->by_kind);
+    memcpy(facts->by_event, trace->by_event, sizeof trace->by_event);
+    facts->repeats = trace->samples_repeated;
+    facts->presync = trace->samples_presync;
+    facts->missing = trace->samples_missing;
+    facts->parties = trace->party_slots.used;
+    facts->flows = trace->flow_slots.used;
+    facts->sessions = trace->session_slots.used;
+    facts->resources = trace->resource_slots.used;
+    facts->evicted = trace->evicted;
+    facts->forgotten = trace->forgotten;
+}
+
+pyddsi_bytes pdi_scan_name(const struct pdi_scan *scan, const pyddsi_endpoint *source,
+                           uint8_t space, uint64_t rid)
+{
+    uint32_t party = pdi_trace_party(scan->trace, source);
+    return pdi_trace_name(scan->trace, party, space, rid);
+}

@@ -1,0 +1,306 @@
+/* sink.c - see sink.h. */
+#include "capture/sink.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+enum { TEXT_ROOM = 80 };
+
+static bool varies(const struct pdi_column *column)
+{
+    return column->said.type >= PYDDSI_COLUMN_TEXT;
+}
+
+void pdi_sink_init(struct pdi_sink *sink, const struct pdi_table *table, uint64_t columns,
+                   const struct pdi_filter *filter)
+{
+    PDI_CHECK(table->row_bytes <= PDI_SINK_ROW_MAX);
+    sink->table = table;
+    sink->filter = filter;
+    sink->count = 0;
+    sink->varying = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (columns >> i & 1) {
+            sink->varying |= varies(&table->columns[i]);
+            sink->wanted[sink->count++] = i;
+        }
+    }
+    sink->capacity = sink->rows = sink->pending = sink->packets = 0;
+    sink->placed = 0;
+}
+
+bool pdi_sink_wants(const struct pdi_sink *sink, size_t at, bool of_packet)
+{
+    for (uint32_t i = 0; i < sink->count; i++) {
+        const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
+        if (column->at == at && column->of_packet == of_packet) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; sink->filter != NULL && i < sink->filter->count; i++) {
+        const pyddsi_where *step = &sink->filter->steps[i];
+        if (step->step == PYDDSI_STEP_COLUMN && sink->table->columns[step->a].at == at &&
+            sink->table->columns[step->a].of_packet == of_packet) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pdi_sink_begin(struct pdi_sink *sink, uint32_t capacity)
+{
+    sink->capacity = capacity;
+    sink->rows = sink->pending = sink->packets = 0;
+    sink->placed = 0;
+    for (uint32_t i = 0; i < sink->count; i++) {
+        sink->array[i].used = 0;
+        sink->array[i].nulls = 0;
+        if (varies(&sink->table->columns[sink->wanted[i]])) {
+            sink->array[i].offsets[0] = 0;
+        }
+    }
+}
+
+bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes)
+{
+    if (sink->capacity - sink->rows - sink->pending < rows) {
+        return false;
+    }
+    for (uint32_t i = 0; sink->varying && i < sink->count; i++) {
+        if (varies(&sink->table->columns[sink->wanted[i]]) &&
+            sink->array[i].room - sink->array[i].used < bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void *pdi_sink_row(struct pdi_sink *sink)
+{
+    if (sink->pending == PDI_SINK_BLOCK || (!sink->placed && sink->packets == PDI_SINK_BLOCK)) {
+        pdi_sink_flush(sink);
+    }
+    if (!sink->placed) {
+        sink->packet[sink->packets++] = sink->now;
+        sink->placed = 1;
+    }
+    struct pdi_row *row = (void *)(sink->block + (size_t)sink->pending * sink->table->row_bytes);
+    row->packet = sink->packets - 1;
+    return row;
+}
+
+/* ---- values of any length ---- */
+
+static void append_counts(struct pdi_array *array, const uint32_t *counts)
+{
+    for (unsigned i = 0; counts != NULL && i < PDI_HISTOGRAM_PLACES; i++) {
+        uint64_t count = counts[i];
+        memcpy(array->values + array->used, &count, sizeof count);
+        array->used += sizeof count;
+    }
+}
+
+/* Names are ASCII; what came from outside and is none must not make a text that nobody can read. */
+static void make_plain(uint8_t *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        text[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+    }
+}
+
+static void append(struct pdi_sink *sink, uint32_t i, const void *row,
+                   const struct pdi_row_packet *packet)
+{
+    const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
+    struct pdi_array *array = &sink->array[i];
+    uint32_t at = sink->rows + sink->pending;
+    bool there = true;
+    if (column->load == PDI_LOAD_COUNTS) {
+        const uint32_t *counts =
+            *(const uint32_t *const *)(const void *)((const char *)row + column->at);
+        there = counts != NULL;
+        append_counts(array, counts);
+        array->offsets[at + 1] = (int32_t)(array->used / sizeof(uint64_t));
+    } else {
+        char room[TEXT_ROOM];
+        pyddsi_bytes text = pdi_column_text(column, row, packet, room, sizeof room);
+        there = text.data != NULL;
+        size_t size = text.size < PDI_SINK_VALUE_MAX ? text.size : PDI_SINK_VALUE_MAX;
+        if (size != 0) {
+            memcpy(array->values + array->used, text.data, size);
+        }
+        if (column->said.type == PYDDSI_COLUMN_TEXT && column->load == PDI_LOAD_VIEW) {
+            make_plain(array->values + array->used, size);
+        }
+        array->used += size;
+        array->offsets[at + 1] = (int32_t)array->used;
+    }
+    if (array->valid != NULL) {
+        array->valid[at / 8] |= (uint8_t)(there << at % 8);
+        array->nulls += !there;
+    }
+}
+
+bool pdi_sink_put(struct pdi_sink *sink)
+{
+    const void *row = sink->block + (size_t)sink->pending * sink->table->row_bytes;
+    const struct pdi_row_packet *packet = &sink->packet[((const struct pdi_row *)row)->packet];
+    if (sink->filter != NULL && !pdi_filter_test(sink->filter, row, packet)) {
+        return false;
+    }
+    for (uint32_t i = 0; sink->varying && i < sink->count; i++) {
+        if (varies(&sink->table->columns[sink->wanted[i]])) {
+            append(sink, i, row, packet);
+        }
+    }
+    sink->pending++;
+    return true;
+}
+
+/* ---- values of one width: a loop for each way, so that each is fast ---- */
+
+/* Where the values of a column stand: |base| + index x |stride|, where the index is the row's or its packet's. */
+struct walk {
+    const char *base;
+    size_t stride;
+    const char *rows; /* of a packet's column: the rows, which say which packet */
+    size_t row_bytes;
+    uint32_t count;
+};
+
+static const void *at_of(const struct walk *walk, uint32_t i)
+{
+    uint32_t index =
+        walk->rows != NULL
+            ? ((const struct pdi_row *)(const void *)(walk->rows + i * walk->row_bytes))->packet
+            : i;
+    return walk->base + index * walk->stride;
+}
+
+#define MOVE(walk, type, out_type, out)                                                            \
+    do {                                                                                           \
+        out_type *to = (out_type *)(void *)(out);                                                  \
+        if ((walk)->rows == NULL) {                                                                \
+            for (uint32_t i = 0; i < (walk)->count; i++) {                                         \
+                to[i] =                                                                            \
+                    (out_type) * (const type *)(const void *)((walk)->base + i * (walk)->stride);  \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (uint32_t i = 0; i < (walk)->count; i++) {                                         \
+                to[i] = (out_type) * (const type *)at_of((walk), i);                               \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+static void move_bits(const struct walk *walk, uint8_t *out, uint32_t from)
+{
+    for (uint32_t i = 0; i < walk->count; i++) {
+        out[(from + i) / 8] |= (uint8_t)((*(const uint8_t *)at_of(walk, i) != 0) << (from + i) % 8);
+    }
+}
+
+static int64_t micro(int64_t ns)
+{
+    return ns / 1000 - (ns % 1000 < 0);
+}
+
+static void move_times(const struct walk *walk, int64_t *out)
+{
+    for (uint32_t i = 0; i < walk->count; i++) {
+        out[i] = micro(*(const int64_t *)at_of(walk, i));
+    }
+}
+
+/* What is there, for a column whose nulls are a certain value. */
+static void move_valid(const struct walk *walk, const struct pdi_column *column,
+                       struct pdi_array *array, uint32_t from)
+{
+    uint32_t nulls = 0;
+    if (column->load == PDI_LOAD_EVENT) {
+        for (uint32_t i = 0; i < walk->count; i++) {
+            unsigned there = *(const uint8_t *)at_of(walk, i) != 255;
+            array->valid[(from + i) / 8] |= (uint8_t)(there << (from + i) % 8);
+            nulls += !there;
+        }
+    } else {
+        int64_t none = column->load == PDI_LOAD_ID ? 0 : PDI_NONE64;
+        for (uint32_t i = 0; i < walk->count; i++) {
+            unsigned there = *(const int64_t *)at_of(walk, i) != none;
+            array->valid[(from + i) / 8] |= (uint8_t)(there << (from + i) % 8);
+            nulls += !there;
+        }
+    }
+    array->nulls += nulls;
+}
+
+static void move(const struct walk *walk, const struct pdi_column *column, struct pdi_array *array,
+                 uint32_t from)
+{
+    uint8_t *values = array->values;
+    switch ((unsigned)column->said.type << 8 | column->load) {
+    case PYDDSI_COLUMN_INT8 << 8 | PDI_LOAD_U8:
+    case PYDDSI_COLUMN_INT8 << 8 | PDI_LOAD_EVENT:
+        MOVE(walk, uint8_t, uint8_t, values + from);
+        break;
+    case PYDDSI_COLUMN_INT16 << 8 | PDI_LOAD_U8:
+        MOVE(walk, uint8_t, int16_t, values + 2 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT32 << 8 | PDI_LOAD_U8:
+        MOVE(walk, uint8_t, int32_t, values + 4 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT32 << 8 | PDI_LOAD_U16:
+        MOVE(walk, uint16_t, int32_t, values + 4 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT32 << 8 | PDI_LOAD_U32:
+        MOVE(walk, uint32_t, uint32_t, values + 4 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT32 << 8 | PDI_LOAD_I64:
+        MOVE(walk, int64_t, int32_t, values + 4 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT64 << 8 | PDI_LOAD_U32:
+        MOVE(walk, uint32_t, int64_t, values + 8 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_INT64 << 8 | PDI_LOAD_I64:
+    case PYDDSI_COLUMN_INT64 << 8 | PDI_LOAD_ID:
+        MOVE(walk, int64_t, int64_t, values + 8 * (size_t)from);
+        break;
+    case PYDDSI_COLUMN_TIME << 8 | PDI_LOAD_TIME:
+        move_times(walk, (int64_t *)(void *)values + from);
+        break;
+    case PYDDSI_COLUMN_BOOL << 8 | PDI_LOAD_U8:
+        move_bits(walk, values, from);
+        break;
+    default:
+        PDI_CHECK(!"a way of filling that the table does not have");
+        break;
+    }
+    if (array->valid != NULL) {
+        move_valid(walk, column, array, from);
+    }
+}
+
+void pdi_sink_flush(struct pdi_sink *sink)
+{
+    for (uint32_t i = 0; i < sink->count && sink->pending != 0; i++) {
+        const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
+        struct walk walk = {.count = sink->pending};
+        if (varies(column)) {
+            continue;
+        }
+        if (column->of_packet) {
+            walk.base = (const char *)sink->packet + column->at;
+            walk.stride = sizeof *sink->packet;
+            walk.rows = (const char *)sink->block;
+            walk.row_bytes = sink->table->row_bytes;
+        } else {
+            walk.base = (const char *)sink->block + column->at;
+            walk.stride = sink->table->row_bytes;
+        }
+        move(&walk, column, &sink->array[i], sink->rows);
+    }
+    sink->rows += sink->pending;
+    sink->pending = 0;
+    sink->packets = 0;
+    sink->placed = 0;
+}
