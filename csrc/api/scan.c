@@ -223,6 +223,17 @@ int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size
     return pdi_scan_packet(scan->core, data, size, used, packet);
 }
 
+int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                     pyddsi_item *item)
+{
+    return pdi_scan_item(scan->core, data, size, used, item);
+}
+
+void pyddsi_scan_end(pyddsi_scan *scan)
+{
+    pdi_scan_end(scan->core);
+}
+
 const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan)
 {
     return scan->core->notes;

@@ -10,8 +10,8 @@
 
 #define ROWS_USUAL   65536U
 #define DOUBLE_NS    INT64_C(1000000) /* a copy of a datagram comes within this */
-#define SWEPT_ROWS     20000U
-#define SWEPT_BYTES    (16U << 20)
+#define SWEPT_ROWS   20000U
+#define SWEPT_BYTES  (16U << 20)
 #define NAMES_OF_ROW 2304U /* bytes of the longest texts of a row, but for what its packet holds */
 
 /* ---- memory ---- */
@@ -232,8 +232,8 @@ static void packet_end(struct pdi_scan *scan)
 static bool room_for(const struct pdi_scan *scan, size_t bytes)
 {
     int table = scan->options.table;
-    if (table == PYDDSI_TABLE_FLOWS || table == PYDDSI_TABLE_SESSIONS || table == PYDDSI_TABLE_RESOURCES ||
-        table == PYDDSI_TABLE_ENDPOINTS) {
+    if (table == PYDDSI_TABLE_FLOWS || table == PYDDSI_TABLE_SESSIONS ||
+        table == PYDDSI_TABLE_RESOURCES || table == PYDDSI_TABLE_ENDPOINTS) {
         return pdi_scan_fits(scan, SWEPT_ROWS, SWEPT_BYTES);
     }
     return pdi_scan_fits(scan, bytes + 2 * PDI_EVENTS_MAX, 32 * bytes + NAMES_OF_ROW);
@@ -494,4 +494,68 @@ int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, siz
         }
     } while (status == PYDDSI_OK);
     return status == PYDDSI_SHORT ? PYDDSI_OK : status;
+}
+
+/* ---- datagram by datagram, whosever they are ---- */
+
+static void part_item(const struct pdi_part *part, pyddsi_item *item)
+{
+    *item = (pyddsi_item){.number = part->number,
+                          .offset = part->offset,
+                          .time_ns = part->time_ns,
+                          .source = part->source,
+                          .target = part->target,
+                          .data = part->data,
+                          .size = part->size,
+                          .start = part->start,
+                          .end = part->end,
+                          .lost = part->lost};
+}
+
+static void datagram_item(const struct pdi_scan *scan, pyddsi_item *item)
+{
+    const struct pdi_carried *carried = &scan->carried;
+    *item = (pyddsi_item){.number = scan->frame.number,
+                          .offset = scan->frame.offset,
+                          .time_ns = scan->frame.time_ns,
+                          .source = carried->source,
+                          .target = carried->target,
+                          .data = carried->data,
+                          .size = carried->size,
+                          .cut = carried->whole > carried->size};
+}
+
+int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                  pyddsi_item *item)
+{
+    *used = 0;
+    item->number = 0;
+    for (;;) { /* each round takes a part, or reads a frame */
+        if (scan->phase == PDI_PHASE_PARTS) {
+            if (pdi_tcp_pop(scan->tcp, &scan->part) == PYDDSI_OK) {
+                part_item(&scan->part, item);
+                return PYDDSI_OK;
+            }
+            scan->phase = PDI_PHASE_FRAMES;
+            *used += scan->frame_used;
+            scan->facts.bytes += scan->frame_used;
+        }
+        scan->light = 1;
+        int status = frames_step(scan, data, size, used);
+        if (status != PYDDSI_OK) {
+            return status == PYDDSI_SHORT ? PYDDSI_OK : status;
+        }
+        if (scan->carried.protocol == 6 && scan->carried.other == PDI_OTHER_NONE &&
+            scan->carried.source.kind != 0) {
+            pdi_tcp_push(scan->tcp, &scan->frame, &scan->carried);
+            scan->phase = PDI_PHASE_PARTS;
+            continue;
+        }
+        *used += scan->frame_used;
+        scan->facts.bytes += scan->frame_used;
+        if (scan->carried.protocol == 17 && scan->frame_decode == PYDDSI_DECODE_FOREIGN) {
+            datagram_item(scan, item);
+            return PYDDSI_OK;
+        }
+    }
 }

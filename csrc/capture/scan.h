@@ -119,6 +119,10 @@ int pdi_scan_finish(struct pdi_scan *scan, bool whole);
 int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                     pyddsi_packet *packet);
 
+int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                  pyddsi_item *item);
+/* As pyddsi_scan_end. */
+void pdi_scan_end(struct pdi_scan *scan);
 void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts);
 /* What the party at this endpoint calls a number. */
 pyddsi_bytes pdi_scan_name(const struct pdi_scan *scan, const pyddsi_endpoint *source,

@@ -242,6 +242,15 @@ static void silences(struct pdi_scan *scan)
     pdi_rows_events(scan);
 }
 
+void pdi_scan_end(struct pdi_scan *scan)
+{
+    pdi_tcp_finish(scan->tcp);
+    scan->dissector.others[PDI_OTHER_FRAGMENT] += pdi_pieces_fini(scan->dissector.pieces);
+    scan->phase = PDI_PHASE_PARTS;
+    scan->frame_used = 0;
+    scan->finished = 1;
+}
+
 int pdi_scan_finish(struct pdi_scan *scan, bool whole)
 {
     size_t used;
@@ -253,11 +262,7 @@ int pdi_scan_finish(struct pdi_scan *scan, bool whole)
         switch (scan->finish_step) {
         case END_TCP:
             if (whole) {
-                pdi_tcp_finish(scan->tcp);
-                scan->dissector.others[PDI_OTHER_FRAGMENT] +=
-                    pdi_pieces_fini(scan->dissector.pieces);
-                scan->phase = PDI_PHASE_PARTS;
-                scan->frame_used = 0;
+                pdi_scan_end(scan);
             }
             scan->finish_step = END_PARTS;
             break;

@@ -1154,10 +1154,10 @@ int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *w
 /* ---- captures: tables of what passed by ------------------------------------------------------------------------- */
 
 enum pyddsi_table {
-    PYDDSI_TABLE_PACKETS,      /* every frame of the file */
-    PYDDSI_TABLE_MESSAGES,     /* every message of the protocol */
-    PYDDSI_TABLE_EVENTS,       /* what is worth a look */
-    PYDDSI_TABLE_FLOWS,        /* what each counter adds up to, in this range; add over ranges by flow and epoch */
+    PYDDSI_TABLE_PACKETS,  /* every frame of the file */
+    PYDDSI_TABLE_MESSAGES, /* every message of the protocol */
+    PYDDSI_TABLE_EVENTS,   /* what is worth a look */
+    PYDDSI_TABLE_FLOWS, /* what each counter adds up to, in this range; add over ranges by flow and epoch */
     PYDDSI_TABLE_SESSIONS,     /* what two endpoints agreed on */
     PYDDSI_TABLE_RATES,        /* data by time, flow and resource; add over ranges */
     PYDDSI_TABLE_RESOURCES,    /* which number means which name, in whose mouth, and when */
@@ -1237,23 +1237,23 @@ typedef struct {
 } pyddsi_where;
 
 typedef struct {
-    int table;        /* enum pyddsi_table */
-    uint64_t columns; /* bits: which of its columns are wanted */
-    int32_t file;     /* what the column `file` holds */
-    uint32_t rows;    /* of a batch, about; 0: 65536 */
-    uint8_t seq_bits; /* of all sessions; 0: as they announce */
-    uint8_t learn;    /* 1: find speakers by the looks of their handshakes as well */
-    uint8_t dedupe;   /* 1: pass over a datagram that was captured a moment ago, word for word */
-    uint8_t base_only;     /* 1: nobody has extensions; 2: everybody; 0: as they announce */
+    int table;         /* enum pyddsi_table */
+    uint64_t columns;  /* bits: which of its columns are wanted */
+    int32_t file;      /* what the column `file` holds */
+    uint32_t rows;     /* of a batch, about; 0: 65536 */
+    uint8_t seq_bits;  /* of all sessions; 0: as they announce */
+    uint8_t learn;     /* 1: find speakers by the looks of their handshakes as well */
+    uint8_t dedupe;    /* 1: pass over a datagram that was captured a moment ago, word for word */
+    uint8_t base_only; /* 1: nobody has extensions; 2: everybody; 0: as they announce */
     uint32_t port_count;
-    uint16_t ports[16];    /* well-known */
-    uint32_t payload_max;  /* bytes of a payload in the column `payload` */
-    int64_t from_ns;       /* rows of this time and later, INT64_MIN: all, */
-    int64_t until_ns;      /* and before that, INT64_MAX: all */
-    int64_t window_ns;     /* of `rates` */
-    uint32_t where_count;  /* the filter's steps; 0: everything */
+    uint16_t ports[16];   /* well-known */
+    uint32_t payload_max; /* bytes of a payload in the column `payload` */
+    int64_t from_ns;      /* rows of this time and later, INT64_MIN: all, */
+    int64_t until_ns;     /* and before that, INT64_MAX: all */
+    int64_t window_ns;    /* of `rates` */
+    uint32_t where_count; /* the filter's steps; 0: everything */
     pyddsi_where where[64];
-    const uint8_t *texts;  /* of the filter; copied */
+    const uint8_t *texts; /* of the filter; copied */
     size_t texts_size;
 } pyddsi_scan_options;
 
@@ -1281,7 +1281,7 @@ int pyddsi_scan_finish(pyddsi_scan *scan, int whole);
 typedef struct {
     uint64_t number;
     uint64_t offset;
-    int64_t time_ns;  /* INT64_MIN: none */
+    int64_t time_ns; /* INT64_MIN: none */
     pyddsi_endpoint source;
     pyddsi_endpoint target;
     const uint8_t *data; /* good until the next call */
@@ -1291,6 +1291,21 @@ typedef struct {
     uint32_t notes;    /* in pyddsi_scan_notes: one for each message but markers */
     pyddsi_fault fault;
 } pyddsi_packet;
+
+/* A UDP datagram, or the next bytes of one direction of a TCP connection, whosever it is. */
+typedef struct {
+    uint64_t number; /* 0: there is none */
+    uint64_t offset;
+    int64_t time_ns;
+    pyddsi_endpoint source; /* its kind tells UDP (4, 6) from TCP (14, 16) */
+    pyddsi_endpoint target;
+    const uint8_t *data; /* good until the next call */
+    size_t size;
+    uint8_t cut;   /* UDP: the snap length took the rest */
+    uint8_t start; /* TCP: the direction begins here, without bytes */
+    uint8_t end;   /* TCP: nothing more comes in it */
+    uint8_t lost;  /* TCP: bytes before these are missing from the capture */
+} pyddsi_item;
 
 /* What a message is to its flow; INT64_MIN: no such number. */
 typedef struct {
@@ -1305,7 +1320,8 @@ typedef struct {
     uint32_t epoch;
     uint32_t gap;
     uint32_t nacked;
-    uint8_t event; /* 0 next, 1 first, 2 gap, 3 repeat, 4 fill, 5 old, 6 reset, 7 ambiguous, 8 pre-sync; 255 none */
+    uint8_t
+        event; /* 0 next, 1 first, 2 gap, 3 repeat, 4 fill, 5 old, 6 reset, 7 ambiguous, 8 pre-sync; 255 none */
 } pyddsi_note;
 
 /* As pyddsi_scan_input, up to the next packet of the protocol: OK with packet->number != 0, else more bytes are needed. Of a
@@ -1313,30 +1329,37 @@ typedef struct {
 int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                        pyddsi_packet *packet);
 const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan);
+/* The same, up to the next datagram or TCP bytes, without a look at what they hold. A scan is used in one of these ways. */
+int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                     pyddsi_item *item);
+/* For both: the file ends. What still waits comes with the next calls, which are given no bytes. */
+void pyddsi_scan_end(pyddsi_scan *scan);
 /* What a party calls a number now; the text is not ended by a zero. */
 pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *source, uint8_t space,
                               uint64_t rid);
 
 /* What a scan adds up to. */
 typedef struct {
-    uint64_t frames, packets, messages, bytes; /* packets and messages of the protocol, and bytes of the file */
-    int64_t first_ns, last_ns;                 /* of the earliest and the latest frame; INT64_MIN: none has a time */
-    uint64_t backwards;                        /* frames that are earlier than the one before */
-    uint64_t damage_at;                        /* BAD_INPUT: at this byte, */
-    uint8_t damage;                            /* and what */
-    uint8_t container;                         /* 1 pcap, 2 pcapng */
-    uint16_t link;                             /* of the first frame */
+    uint64_t frames, packets, messages,
+        bytes; /* packets and messages of the protocol, and bytes of the file */
+    int64_t first_ns,
+        last_ns;        /* of the earliest and the latest frame; INT64_MIN: none has a time */
+    uint64_t backwards; /* frames that are earlier than the one before */
+    uint64_t damage_at; /* BAD_INPUT: at this byte, */
+    uint8_t damage;     /* and what */
+    uint8_t container;  /* 1 pcap, 2 pcapng */
+    uint16_t link;      /* of the first frame */
     uint32_t interfaces, sections;
-    uint64_t over_snap, over_wire;             /* frames that contradict their header */
-    uint64_t capture_dropped;                  /* frames that the capturing lost itself, as it says */
+    uint64_t over_snap, over_wire; /* frames that contradict their header */
+    uint64_t capture_dropped;      /* frames that the capturing lost itself, as it says */
     uint64_t foreign_udp, foreign_tcp;
-    uint64_t others[16];                       /* frames that hold neither, by reason */
-    uint64_t by_kind[32];                      /* messages and markers */
+    uint64_t others[16];  /* frames that hold neither, by reason */
+    uint64_t by_kind[32]; /* messages and markers */
     uint64_t by_event[24];
-    uint64_t event_packet[24];                 /* the first frame with each event */
-    int64_t event_ns[24];                      /* and its time */
+    uint64_t event_packet[24]; /* the first frame with each event */
+    int64_t event_ns[24];      /* and its time */
     uint64_t by_decode[8];
-    uint64_t repeats, presync;                 /* samples */
+    uint64_t repeats, presync; /* samples */
     int64_t missing;
     uint64_t parties, flows, sessions, resources;
     uint64_t evicted, forgotten, doubles;

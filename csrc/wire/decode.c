@@ -12,6 +12,8 @@
  */
 #include "wire/decode.h"
 
+#include <stdbool.h>
+
 #include "wire/list.h"
 #include "wire/name.h"
 #include "wire/record.h"
@@ -275,10 +277,58 @@ static int fields_read(struct pdi_record *record, const pyddsi_spec *spec, unsig
     return PYDDSI_OK;
 }
 
+/* A number of one or two bytes in its shortest form, of which there are two at |at|. Answers how many it has, 0 for any
+ * other. */
+static inline size_t short_number(const uint8_t *at, uint64_t *value)
+{
+    if (at[0] < 0x80) {
+        *value = at[0];
+        return 1;
+    }
+    *value = (at[0] & 0x7fU) | (uint64_t)at[1] << 7;
+    return at[1] - 1U < 0x7f ? 2 : 0;
+}
+
+/* What nearly every message under load is: an SDATA of one resource, its numbers short, in the tolerant reading, no marker
+ * before it but a CONDUIT further ahead. Read without the table, in a third of the time. False: it is not, or not certainly;
+ * then nothing has happened. */
+static inline bool sdata_next(pyddsi_decoder *decoder, pyddsi_message *message)
+{
+    enum { HEAD_MAX = 1 + 2 + 2 + 2 };
+    const pyddsi_reading *reading = decoder->reading;
+    const uint8_t *begin = decoder->data + decoder->at, *at = begin + 1;
+    size_t left = decoder->size - decoder->at;
+    uint64_t sn, rid, size;
+    if (left < HEAD_MAX || (begin[0] & (PDI_KIND_MASK | PYDDSI_A)) != PYDDSI_SDATA ||
+        decoder->markers != 0 || reading->options.strictness != PYDDSI_TOLERANT)
+        return false;
+    size_t first = short_number(at, &sn), second = short_number(at + first, &rid);
+    size_t third = short_number(at + first + second, &size);
+    at += first + second + third;
+    if (first == 0 || second == 0 || third == 0 || sn > reading->max[PYDDSI_TYPE_SN] ||
+        rid > reading->max[PYDDSI_TYPE_ID] || size > left - (size_t)(at - begin))
+        return false;
+    message->kind = decoder->kind = PYDDSI_SDATA;
+    message->flags = (uint8_t)(begin[0] & PDI_FLAG_MASK);
+    message->fragment = 0;
+    message->at = decoder->at;
+    message->size = (size_t)(at - begin) + size;
+    message->conduit = decoder->conduit;
+    message->space = decoder->space;
+    message->sn = sn;
+    message->rid = rid;
+    message->data_rid = 0;
+    message->payload = (pyddsi_bytes){at, size};
+    decoder->at += message->size;
+    return true;
+}
+
 int pdi_decoder_next(pyddsi_decoder *decoder, pyddsi_message *message)
 {
     if (decoder->at == decoder->size)
         return PYDDSI_END;
+    if (sdata_next(decoder, message))
+        return PYDDSI_OK;
     const pyddsi_reading *reading = decoder->reading;
     const uint8_t *begin = decoder->data + decoder->at;
     unsigned header = *begin;
