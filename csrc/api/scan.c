@@ -207,14 +207,48 @@ int pyddsi_scan_input(pyddsi_scan *scan, const uint8_t *data, size_t size, size_
     return pdi_scan_input(scan->core, data, size, used);
 }
 
+void pyddsi_scan_file(pyddsi_scan *scan, int32_t number)
+{
+    pdi_container_init(&scan->core->container);
+    scan->core->options.file = number;
+}
+
 void pyddsi_scan_limit(pyddsi_scan *scan, uint64_t offset)
 {
     scan->core->limit = offset;
+    scan->core->facts.range_first_ns = scan->core->facts.range_last_ns = PDI_TIME_NONE;
 }
 
 int pyddsi_scan_finish(pyddsi_scan *scan, int whole)
 {
     return pdi_scan_finish(scan->core, whole != 0);
+}
+
+/* From one pool to the next: batches of the old one may still be out. */
+static int pool_again(pyddsi_scan *scan, uint32_t capacity)
+{
+    struct pdi_batch_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) {
+        return PYDDSI_NO_SPACE;
+    }
+    if (scan->batch != NULL) {
+        pdi_batch_leave(scan->batch);
+        scan->batch = NULL;
+    }
+    pdi_lock_take(&scan->pool->lock);
+    scan->pool->closed = 1;
+    pdi_lock_give(&scan->pool->lock);
+    pool_leave(scan->pool);
+    scan->pool = pool;
+    pdi_atomic32_store_relaxed(&pool->users, 1);
+    lay_out(&pool->shape, scan->core->sink, capacity);
+    return batch_begin(scan);
+}
+
+int pyddsi_scan_tell(pyddsi_scan *scan, int table, uint64_t columns)
+{
+    int status = pdi_scan_tell(scan->core, table, columns);
+    return status == PYDDSI_OK ? pool_again(scan, BATCH_ROWS + SPARE_ROWS) : status;
 }
 
 int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,

@@ -26,18 +26,18 @@ static struct pdi_scan *lay_out(struct pdi_carve *carve, const pyddsi_scan_optio
     struct pdi_scan *scan = pdi_carve(carve, 1, sizeof *scan);
     struct pdi_scan *into = scan;
     bool table = options->table != PYDDSI_TABLE_NONE;
+    bool tally = options->tally || options->table == PYDDSI_TABLE_RATES;
     layout->pieces = pdi_carve(carve, 1, pdi_pieces_size());
     layout->tcp = pdi_carve(carve, 1, pdi_tcp_size());
     layout->trace = pdi_carve(carve, 1, pdi_trace_size());
     struct pdi_stream_seen *streams = pdi_carve(carve, PDI_TCP_DIRECTIONS_MAX, sizeof *streams);
-    struct pdi_sink *sink = table ? pdi_carve(carve, 1, sizeof *sink) : NULL;
-    pyddsi_note *notes = table ? NULL : pdi_carve(carve, PDI_NOTES_MAX, sizeof *notes);
-    struct pdi_rate *rates = options->table == PYDDSI_TABLE_RATES
-                                 ? pdi_carve(carve, PDI_RATES_MAX, sizeof *rates)
-                                 : NULL;
+    struct pdi_sink *sink = pdi_carve(carve, 1, sizeof *sink);
+    pyddsi_note *notes = table || tally ? NULL : pdi_carve(carve, PDI_NOTES_MAX, sizeof *notes);
+    struct pdi_rate *rates = tally ? pdi_carve(carve, PDI_RATES_MAX, sizeof *rates) : NULL;
     if (into != NULL) {
         into->streams = streams;
-        into->sink = sink;
+        into->own_sink = sink;
+        into->sink = table ? sink : NULL;
         into->notes = notes;
         into->rates = rates;
     }
@@ -131,6 +131,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     scan->limit = UINT64_MAX;
     scan->last_ns = scan->latest_ns = PDI_TIME_NONE;
     scan->facts.first_ns = scan->facts.last_ns = PDI_TIME_NONE;
+    scan->facts.range_first_ns = scan->facts.range_last_ns = PDI_TIME_NONE;
     if (table) {
         pdi_sink_init(scan->sink, columns, options->columns,
                       options->where_count != 0 ? &scan->filter : NULL);
@@ -267,9 +268,7 @@ static int messages_step(struct pdi_scan *scan)
         if (scan->notes != NULL && scan->note_count < PDI_NOTES_MAX) {
             scan->notes[scan->note_count++] = note;
         }
-        if (scan->sink != NULL) {
-            pdi_rows_message(scan, &message, &note);
-        }
+        pdi_rows_message(scan, &message, &note);
         scan->messages++;
     }
 }
@@ -288,6 +287,10 @@ static void note_time(struct pdi_scan *scan, int64_t time_ns)
     if (facts->first_ns == PDI_TIME_NONE || time_ns < facts->first_ns) {
         facts->first_ns = time_ns;
     }
+    if (facts->range_first_ns == PDI_TIME_NONE || time_ns < facts->range_first_ns) {
+        facts->range_first_ns = time_ns;
+    }
+    facts->range_last_ns = time_ns > facts->range_last_ns ? time_ns : facts->range_last_ns;
     facts->last_ns = time_ns > facts->last_ns ? time_ns : facts->last_ns;
 }
 

@@ -98,6 +98,7 @@ struct pdi_scan {
     uint64_t packet_offset;
     /* what comes out */
     struct pdi_sink *sink; /* null: no table */
+    struct pdi_sink *own_sink;
     pyddsi_note *notes; /* of a packet's messages, if somebody wants them one by one; else null */
     uint32_t note_count;
     struct pdi_rate *rates;
@@ -115,6 +116,8 @@ int pdi_scan_init(struct pdi_scan **scan, void *memory, const pyddsi_scan_option
 /* As pyddsi_scan_input, pyddsi_scan_finish. */
 int pdi_scan_input(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
 int pdi_scan_finish(struct pdi_scan *scan, bool whole);
+/* After the end of a scan without a table: the rows of one come from what it knows, with pdi_scan_finish. OK, or BAD_ARGUMENT. */
+int pdi_scan_tell(struct pdi_scan *scan, int table, uint64_t columns);
 /* As pyddsi_scan_packet. */
 int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                     pyddsi_packet *packet);

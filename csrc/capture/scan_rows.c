@@ -41,7 +41,7 @@ static bool is_reliable(const pyddsi_message *message)
         return (message->flags & PYDDSI_R) != 0;
     case PYDDSI_DECLARE:
     case PYDDSI_PULL:
-    case PYDDSI_ACKNACK:
+    case PYDDSI_MIGRATE:
         return true;
     default:
         return false;
@@ -72,7 +72,9 @@ static void message_row(struct pdi_scan *scan, const pyddsi_message *message,
     row->solicit = has & HAS_SOLICIT && message->flags & PYDDSI_S;
     row->reliable = is_reliable(message);
     row->sn = has & HAS_SN ? (int64_t)message->sn : PDI_NONE64;
-    row->rid = has & HAS_RID ? pdi_table_id(message->rid) : PDI_NONE64;
+    row->rid = has & HAS_RID && !(message->kind == PYDDSI_MIGRATE && !(message->flags & PYDDSI_I))
+                   ? pdi_table_id(message->rid)
+                   : PDI_NONE64;
     row->data_rid = has & HAS_DATA_RID && message->flags & PYDDSI_A
                         ? pdi_table_id(message->data_rid)
                         : PDI_NONE64;
@@ -174,28 +176,29 @@ static void declaration_rows(struct pdi_scan *scan, const pyddsi_message *messag
     }
 }
 
+static bool is_data(unsigned kind)
+{
+    return kind == PYDDSI_SDATA || kind == PYDDSI_BDATA || kind == PYDDSI_WDATA;
+}
+
 void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, const pyddsi_note *note)
 {
     bool now = pdi_scan_in_time(scan, scan->packet.time_ns);
+    if (scan->trace->event_count != 0) {
+        pdi_rows_events(scan);
+    }
+    if (scan->rates != NULL && now && is_data(message->kind)) {
+        pdi_rates_count(scan, message, note);
+    }
     switch (scan->options.table) {
     case PYDDSI_TABLE_MESSAGES:
         if (now) {
             message_row(scan, message, note);
         }
         break;
-    case PYDDSI_TABLE_EVENTS:
-        pdi_rows_events(scan);
-        break;
     case PYDDSI_TABLE_DECLARATIONS:
         if (now && message->kind == PYDDSI_DECLARE) {
             declaration_rows(scan, message);
-        }
-        break;
-    case PYDDSI_TABLE_RATES:
-        if (now && has_of(message->kind) & HAS_PAYLOAD) {
-            pdi_rates_count(scan, message, note);
-        } else if (now && message->kind == PYDDSI_BDATA) {
-            pdi_rates_count(scan, message, note);
         }
         break;
     default:
@@ -205,13 +208,9 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, cons
 
 void pdi_rows_fault(struct pdi_scan *scan)
 {
-    if (scan->sink == NULL || !pdi_scan_in_time(scan, scan->packet.time_ns)) {
-        return;
-    }
-    if (scan->options.table == PYDDSI_TABLE_EVENTS) {
-        pdi_rows_events(scan);
-    }
-    if (scan->options.table != PYDDSI_TABLE_MESSAGES) {
+    pdi_rows_events(scan);
+    if (scan->options.table != PYDDSI_TABLE_MESSAGES ||
+        !pdi_scan_in_time(scan, scan->packet.time_ns)) {
         return;
     }
     struct pdi_row_message *row = pdi_sink_row(scan->sink);

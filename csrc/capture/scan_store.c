@@ -11,8 +11,6 @@
 #include "capture/store.h"
 #include "wire/stream.h"
 
-#define LAYOUT 1U /* of this file; what the parts write has versions of its own */
-
 static void store_container(struct pdi_store *store, const struct pdi_container *container)
 {
     uint32_t kept =
@@ -141,7 +139,7 @@ static void load_streams(struct pdi_restore *load, struct pdi_scan *scan)
 size_t pdi_scan_store(const struct pdi_scan *scan, uint8_t *out, size_t room)
 {
     struct pdi_store store = {.out = out, .room = room};
-    pdi_store_put(&store, LAYOUT);
+    pdi_store_put(&store, PYDDSI_SNAPSHOT_LAYOUT);
     store_container(&store, &scan->container);
     store_part(&store, scan->dissector.pieces, store_pieces);
     store_part(&store, scan->tcp, store_tcp);
@@ -161,7 +159,7 @@ size_t pdi_scan_store(const struct pdi_scan *scan, uint8_t *out, size_t room)
 int pdi_scan_load(struct pdi_scan *scan, const uint8_t *data, size_t size)
 {
     struct pdi_restore load = {.at = data, .end = data + size};
-    if (pdi_store_get(&load, UINT64_MAX) != LAYOUT) {
+    if (pdi_store_get(&load, UINT64_MAX) != PYDDSI_SNAPSHOT_LAYOUT) {
         return PYDDSI_BAD_INPUT;
     }
     load_container(&load, &scan->container);

@@ -167,7 +167,7 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
     int64_t window = window_of(scan, scan->packet.time_ns);
     int64_t rid = message->kind == PYDDSI_WDATA ? PDI_NONE64 : pdi_table_id(message->rid);
     uint64_t at = pdi_mix(note->flow ^ (uint64_t)window, (uint64_t)rid << 8 | message->kind);
-    if (scan->rate_count == PDI_RATES_MAX / 2) {
+    if (scan->rate_count == PDI_RATES_MAX / 2 && scan->sink != NULL) {
         pdi_rows_rates(scan);
     }
     struct pdi_rate *rate = &scan->rates[at % PDI_RATES_MAX];
@@ -176,6 +176,10 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
             rate->kind != message->kind)) { /* half of the places are free */
         at++;
         rate = &scan->rates[at % PDI_RATES_MAX];
+    }
+    if (rate->messages == 0 && scan->rate_count == PDI_RATES_MAX / 2) {
+        scan->trace->forgotten++; /* they are only told at the end */
+        return;
     }
     if (rate->messages == 0) {
         *rate = (struct pdi_rate){
@@ -240,6 +244,21 @@ static void silences(struct pdi_scan *scan)
     }
     pdi_trace_finish(scan->trace, scan->finish_at++, scan->latest_ns);
     pdi_rows_events(scan);
+}
+
+int pdi_scan_tell(struct pdi_scan *scan, int table, uint64_t columns)
+{
+    if (scan->finish_step != END_DONE || table < PYDDSI_TABLE_FLOWS ||
+        table > PYDDSI_TABLE_ENDPOINTS || table == PYDDSI_TABLE_DECLARATIONS ||
+        (table == PYDDSI_TABLE_RATES && scan->rates == NULL)) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    scan->sink = scan->own_sink;
+    pdi_sink_init(scan->sink, &pdi_tables[table], columns, NULL);
+    scan->options.table = table;
+    scan->finish_step = END_ROWS;
+    scan->finish_at = 0;
+    return PYDDSI_OK;
 }
 
 void pdi_scan_end(struct pdi_scan *scan)

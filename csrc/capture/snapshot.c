@@ -14,8 +14,6 @@
 #include "capture/store.h"
 #include "capture/trace_inside.h"
 
-#define VERSION 1U /* of this layout; the index holds it against its own */
-
 static void put_endpoint(struct pdi_store *store, const pyddsi_endpoint *at)
 {
     pdi_store_put_bytes(store, at->ip, at->kind == 4 || at->kind == 14 ? 4 : 16);
@@ -39,10 +37,11 @@ static void store_parties(struct pdi_store *store, const struct pdi_trace *trace
         pdi_store_put_time(store, party->last_ns);
         pdi_store_put_signed(store, party->lease_ns);
         pdi_store_put_signed(store, party->silence_ns);
-        pdi_store_put(store, party->incarnation);
+        pdi_store_put(store, party->greetings);
+        pdi_store_put(store, party->lives);
         pdi_store_put_bytes(store, party->id, party->id_size);
         pdi_store_put(store, (uint64_t)party->speaks | (uint64_t)party->told << 1 |
-                                 (uint64_t)party->extended << 2);
+                                 (uint64_t)party->extended << 2 | (uint64_t)party->bits_told << 3);
         pdi_store_put(store, party->seq_bits);
         pdi_store_put(store, party->commit);
         pdi_store_put(store, party->commits);
@@ -67,12 +66,14 @@ static void load_party(struct pdi_restore *load, struct pdi_trace *trace)
     party->last_ns = pdi_store_get_time(load);
     party->lease_ns = pdi_store_get_signed(load);
     party->silence_ns = pdi_store_get_signed(load);
-    party->incarnation = pdi_store_get(load, UINT64_MAX);
+    party->greetings = pdi_store_get(load, UINT64_MAX);
+    party->lives = pdi_store_get(load, UINT64_MAX);
     party->id_size = (uint8_t)pdi_store_get_bytes(load, party->id, sizeof party->id);
-    uint64_t flags = pdi_store_get(load, 7);
+    uint64_t flags = pdi_store_get(load, 15);
     party->speaks = flags & 1;
     party->told = flags >> 1 & 1;
     party->extended = flags >> 2 & 1;
+    party->bits_told = flags >> 3 & 1;
     party->seq_bits = (uint8_t)pdi_store_get(load, PDI_SEQ_BITS_MAX);
     party->commit = (uint8_t)pdi_store_get(load, UINT8_MAX);
     party->commits = pdi_store_get(load, UINT64_MAX);
@@ -89,13 +90,17 @@ static void store_flow(struct pdi_store *store, const struct pdi_trace *trace, u
     pdi_store_put(store, flow->target);
     pdi_store_put(store, flow->conduit);
     pdi_store_put(store, (uint64_t)flow->reliable | (uint64_t)flow->begun << 1 |
-                             (uint64_t)flow->synched << 2 | (uint64_t)flow->doubt << 3);
+                             (uint64_t)flow->synched << 2 | (uint64_t)flow->zero_wanted << 3);
     pdi_store_put(store, flow->seq_bits);
     pdi_store_put(store, flow->epoch);
     pdi_store_put_signed(store, flow->highest);
     pdi_store_put_signed(store, flow->highest - flow->base);
     pdi_store_put_signed(store, flow->highest - flow->acked);
+    pdi_store_put_signed(store, flow->highest - flow->lowest);
     pdi_store_put_signed(store, flow->presync);
+    pdi_store_put(store, flow->greetings);
+    pdi_store_put(store, flow->lives);
+    pdi_store_put(store, flow->synch_greetings);
     pdi_store_put_time(store, flow->last_ns);
     pdi_store_put_time(store, flow->asked_ns);
     pdi_store_put_time(store, flow->begun_ns);
@@ -197,22 +202,25 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     uint32_t index = pdi_store_get_index(load, PDI_FLOWS_MAX);
     uint32_t source = pdi_store_get_index(load, PDI_PARTIES_MAX),
              target = pdi_store_get_index(load, PDI_PARTIES_MAX);
-    uint64_t conduit = pdi_store_get(load, UINT16_MAX), flags = pdi_store_get(load, 31);
+    uint64_t conduit = pdi_store_get(load, UINT16_MAX), flags = pdi_store_get(load, 15);
     struct pdi_flow *flow = &trace->flows[index];
     if (load->bad || flow->used || !trace->parties[source].used || !trace->parties[target].used ||
-        flags >> 3 > PDI_DOUBT_SESSION ||
         !pdi_flow_set(trace, index, source, target, conduit, flags & 1)) {
         load->bad = true;
         return;
     }
     flow->begun = flags >> 1 & 1;
     flow->synched = flags >> 2 & 1;
-    flow->doubt = (uint8_t)(flags >> 3);
+    flow->zero_wanted = flags >> 3 & 1;
     flow->seq_bits = (uint8_t)pdi_store_get(load, PDI_SEQ_BITS_MAX);
     flow->epoch = (uint32_t)pdi_store_get(load, UINT32_MAX);
     flow->highest = pdi_store_get_signed(load);
-    int64_t base = pdi_store_get_signed(load), acked = pdi_store_get_signed(load);
+    int64_t base = pdi_store_get_signed(load), acked = pdi_store_get_signed(load),
+            lowest = pdi_store_get_signed(load);
     flow->presync = pdi_store_get_signed(load);
+    flow->greetings = pdi_store_get(load, UINT64_MAX);
+    flow->lives = pdi_store_get(load, UINT64_MAX);
+    flow->synch_greetings = pdi_store_get(load, UINT64_MAX);
     flow->last_ns = pdi_store_get_time(load);
     flow->asked_ns = pdi_store_get_time(load);
     flow->begun_ns = pdi_store_get_time(load);
@@ -226,6 +234,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     }
     flow->base = flow->highest - base;
     flow->acked = flow->highest - acked;
+    flow->lowest = flow->highest - lowest;
     load_ackers(load, trace, index);
     load_missing(load, trace, flow);
     load_sent(load, trace, flow);
@@ -327,7 +336,6 @@ static void load_resource(struct pdi_restore *load, struct pdi_trace *trace)
 size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 {
     struct pdi_store store = {.out = out, .room = room};
-    pdi_store_put(&store, VERSION);
     store_parties(&store, trace);
     pdi_store_put(&store, trace->flow_slots.used);
     for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
@@ -358,9 +366,6 @@ static void slots_again(struct pdi_slots *slots, const uint8_t *used, size_t str
 int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size)
 {
     struct pdi_restore load = {.at = data, .end = data + size};
-    if (pdi_store_get(&load, UINT64_MAX) != VERSION) {
-        return PYDDSI_BAD_INPUT;
-    }
     static void (*const loads[4])(struct pdi_restore *, struct pdi_trace *) = {
         load_party, load_flow, load_session, load_resource};
     static const uint32_t limits[4] = {PDI_PARTIES_MAX, PDI_FLOWS_MAX, PDI_SESSIONS_MAX,

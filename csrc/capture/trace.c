@@ -6,8 +6,8 @@
  *     by port       either end has a well-known port
  *     by company    an end that exchanged a packet with one that speaks, speaks too (groups and well-known ports aside,
  *                   since others may use these)
- *     by its looks  a datagram between strangers that is, to its last byte, a correct HELLO, OPEN or ACCEPT as zhe would take
- *                   it; SCOUT is two bytes, and too short to prove anything
+ *     by its looks  a datagram between strangers that is, to its last byte, a correct HELLO or OPEN with a locator; SCOUT is
+ *                   two bytes, and too short to prove anything
  *
  * A HELLO and an OPEN name the groups that their sender hears; traffic to these is ours as well.
  *
@@ -236,13 +236,12 @@ uint32_t pdi_party_get(struct pdi_trace *trace, const pyddsi_endpoint *at)
     return party;
 }
 
-/* Whether a stranger's datagram is a correct HELLO, OPEN or ACCEPT, and nothing else. */
+/* Whether a stranger's datagram is a correct HELLO or OPEN, and nothing else. */
 static bool looks_ours(const uint8_t *data, size_t size)
 {
     static const pyddsi_options strict = {.strictness = PYDDSI_STRICT};
     unsigned kind = size != 0 ? data[0] & 0x1fU : 0;
-    if ((kind != PYDDSI_HELLO && kind != PYDDSI_OPEN && kind != PYDDSI_ACCEPT) || size < 6 ||
-        size > 512) {
+    if ((kind != PYDDSI_HELLO && kind != PYDDSI_OPEN) || size < 6 || size > 512) {
         return false;
     }
     pyddsi_reading reading;
@@ -253,12 +252,9 @@ static bool looks_ours(const uint8_t *data, size_t size)
     if (pdi_decoder_next(&decoder, &message) != PYDDSI_OK || decoder.at != size) {
         return false;
     }
-    if (kind == PYDDSI_ACCEPT) {
-        return message.lease <= 21474836;
-    }
     pyddsi_list locators = message.locators;
     pyddsi_locator locator;
-    bool any = kind == PYDDSI_OPEN;
+    bool any = false;
     for (size_t i = 0; i < message.locators.count && i < 16; i++) {
         if (pdi_list_locator(&locators, &locator) != PYDDSI_OK || locator.text.size < 5 ||
             (memcmp(locator.text.data, "udp/", 4) != 0 &&
@@ -348,6 +344,9 @@ void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
     case PYDDSI_WDATA:
     case PYDDSI_PULL:
         pdi_flow_count(trace, packet, message, note);
+        break;
+    case PYDDSI_MIGRATE:
+        pdi_flow_mention(trace, packet, message, note);
         break;
     case PYDDSI_SYNCH:
         pdi_flow_synch(trace, packet, message, note);

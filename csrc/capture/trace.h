@@ -113,31 +113,26 @@ enum pdi_session_end {
     PDI_END_COUNT
 };
 
-/* Whether a flow's counter may begin anew with its next message. */
-enum pdi_doubt {
-    PDI_DOUBT_NONE,
-    PDI_DOUBT_SYNCH,   /* a SYNCH was far behind: yes, unless that number was seen lately */
-    PDI_DOUBT_SESSION, /* the session did: yes, unless the message is simply the next */
-};
-
 struct pdi_party {
     pyddsi_endpoint at;
     uint64_t ep;
     int64_t first_ns, last_ns; /* of its own packets; PDI_NONE64: it has sent none */
     int64_t lease_ns;          /* that it announced; 0: for ever; PDI_NONE64: not known */
     int64_t silence_ns;        /* the least of the longest silences in its sessions */
-    uint64_t incarnation;      /* as announced; 0: not */
+    uint64_t greetings;        /* HELLOs, OPENs and ACCEPTs that it has sent */
+    uint64_t lives;            /* how often it has told another id */
     uint64_t packets, bytes;   /* tallies */
     uint32_t flows, sessions;  /* lists: flows that it sends, sessions that it has */
     uint32_t recent[2];        /* its flow used last, unreliable and reliable */
     uint8_t id[16];
     uint8_t id_size;
     uint8_t used;
-    uint8_t speaks;   /* whatever it sends or gets is of the protocol */
-    uint8_t group;    /* a multicast address */
-    uint8_t shared;   /* that, or a well-known port: others may use it as well */
-    uint8_t told;     /* it has said in an OPEN or ACCEPT what it can do, */
-    uint8_t extended; /* and that was more than zhe */
+    uint8_t speaks;    /* whatever it sends or gets is of the protocol */
+    uint8_t group;     /* a multicast address */
+    uint8_t shared;    /* that, or a well-known port: others may use it as well */
+    uint8_t told;      /* it has said in an OPEN or ACCEPT what it can do, */
+    uint8_t extended;  /* and that was more than zhe */
+    uint8_t bits_told; /* it has said in an OPEN how long its numbers are */
     uint8_t seq_bits;
     uint8_t commit;   /* number of its last COMMIT, */
     uint64_t commits; /* and how many there were */
@@ -145,15 +140,18 @@ struct pdi_party {
 
 struct pdi_flow {
     uint64_t id, key;
-    int64_t highest; /* number, unwrapped */
+    int64_t highest; /* number, unwrapped, */
+    int64_t lowest;  /* and the first of this epoch */
     int64_t base;    /* the lowest number whose first transmission may be remembered */
     int64_t acked;   /* everything below has been acknowledged by somebody */
     int64_t presync; /* numbers up to this were first sent before the first SYNCH */
     int64_t last_ns;
     int64_t asked_ns; /* the last S or SYNCH that wants an answer */
     uint64_t asks;
-    uint64_t seen;    /* messages in this epoch: for its rate, */
-    int64_t begun_ns; /* since then */
+    uint64_t greetings, lives; /* of its sender, at the last message, */
+    uint64_t synch_greetings;  /* and at the last SYNCH */
+    uint64_t seen;             /* messages in this epoch: for its rate, */
+    int64_t begun_ns;          /* since then */
     uint32_t epoch;
     uint32_t source, target; /* parties; a group's flow has the group as its target */
     uint32_t next;           /* of the same source */
@@ -166,7 +164,7 @@ struct pdi_flow {
     uint32_t histogram; /* PDI_NONE32: none */
     uint16_t conduit;
     uint8_t used, reliable, begun, synched;
-    uint8_t doubt; /* enum pdi_doubt */
+    uint8_t zero_wanted; /* somebody has asked for number 0 again */
     uint8_t seq_bits;
     /* tallies */
     int64_t t_first_ns, t_last_ns;

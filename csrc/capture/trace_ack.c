@@ -86,8 +86,10 @@ static uint32_t flow_of(struct pdi_trace *trace, const struct pdi_trace_packet *
                         uint64_t conduit)
 {
     uint32_t flow = pdi_flow_find(trace, packet->target, PDI_ALL_GROUPS, conduit, true);
-    return flow != PDI_NONE32 ? flow
-                              : pdi_flow_find(trace, packet->target, packet->source, conduit, true);
+    if (flow != PDI_NONE32 && trace->flows[flow].begun) {
+        return flow;
+    }
+    return pdi_flow_find(trace, packet->target, packet->source, conduit, true);
 }
 
 static struct pdi_histograms *histograms_of(struct pdi_trace *trace, struct pdi_flow *flow)
@@ -106,8 +108,11 @@ static struct pdi_histograms *histograms_of(struct pdi_trace *trace, struct pdi_
 static void delivered(struct pdi_trace *trace, struct pdi_flow *flow, int64_t acked, int64_t now,
                       pyddsi_note *note)
 {
-    if (acked <= flow->acked || acked > flow->highest + 1) {
-        return; /* nothing new, or more than was ever seen */
+    acked = acked <= flow->highest + 1
+                ? acked
+                : flow->highest + 1; /* or it covers more than was ever seen */
+    if (acked <= flow->acked) {
+        return;
     }
     struct pdi_histograms *histograms = histograms_of(trace, flow);
     int64_t from = flow->acked > flow->base ? flow->acked : flow->base;
@@ -185,8 +190,10 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
     note->flow = flow->id;
     note->epoch = flow->epoch;
     if (!flow->begun) {
+        note->ack_usn = (int64_t)(message->sn & INT64_MAX);
         return;
     }
+    flow->zero_wanted |= message->sn == 0 && (message->flags & PYDDSI_M) != 0;
     struct pdi_seq seq = pdi_trace_seq(flow);
     note->ack_usn = pdi_seq_unwrap(&seq, flow->highest + 1, message->sn & seq.mask);
     struct pdi_acker *acker = acker_get(trace, flow, index, packet->source);

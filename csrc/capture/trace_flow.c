@@ -53,6 +53,20 @@ static uint64_t flow_id(const struct pdi_trace *trace, uint32_t source, uint32_t
     return pdi_mix(trace->parties[source].ep, pdi_mix(other, conduit << 1 | reliable));
 }
 
+/* A flow to groups begins: a SYNCH on its conduit may have gone to somebody already. */
+static void synched_before(struct pdi_trace *trace, uint32_t index)
+{
+    struct pdi_flow *flow = &trace->flows[index];
+    for (uint32_t i = trace->parties[flow->source].flows; i != PDI_NONE32;
+         i = trace->flows[i].next) {
+        const struct pdi_flow *other = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
+        if (other->reliable && other->conduit == flow->conduit && other->synched) {
+            flow->synched = 1;
+            flow->synch_greetings = other->synch_greetings;
+        }
+    }
+}
+
 uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target, uint64_t conduit,
                       bool reliable)
 {
@@ -69,6 +83,9 @@ uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target,
     PDI_CHECK(flow != PDI_NONE32);
     (void)pdi_flow_set(trace, flow, source, target, conduit, reliable);
     trace->parties[source].recent[reliable] = flow;
+    if (reliable && to == PDI_ALL_GROUPS) {
+        synched_before(trace, flow);
+    }
     return flow;
 }
 
@@ -97,6 +114,8 @@ bool pdi_flow_set(struct pdi_trace *trace, uint32_t flow, uint32_t source, uint3
         .conduit = (uint16_t)conduit,
         .used = 1,
         .reliable = reliable,
+        .greetings = party->greetings,
+        .lives = party->lives,
         .seq_bits = party->seq_bits,
     };
     party->flows = flow;
@@ -132,8 +151,7 @@ void pdi_flow_restart(struct pdi_trace *trace, uint32_t index)
     pdi_sent_free(trace, flow);
     pdi_missing_free(trace, flow);
     pdi_ackers_free(trace, flow);
-    flow->synched = 0;
-    flow->doubt = PDI_DOUBT_NONE;
+    flow->zero_wanted = 0;
     flow->presync = PDI_NONE64;
     flow->asked_ns = PDI_NONE64;
     flow->seen = 0;
@@ -178,6 +196,10 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
         flow->t_old++;
         return PDI_SEQ_OLD;
     }
+    if (usn < flow->lowest) {
+        flow->t_ambiguous++; /* from before the capture began, or the epoch */
+        return PDI_SEQ_AMBIGUOUS;
+    }
     if (flow->missing != PDI_NONE32 && pdi_missing_take(trace, flow, usn)) {
         flow->t_fills++;
         flow->t_missing--;
@@ -200,6 +222,17 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
     return early ? PDI_SEQ_PRE_SYNC : PDI_SEQ_REPEAT;
 }
 
+/* Whether the counter has begun anew: somebody else runs at this endpoint; or it has greeted somebody and counts from 0
+ * again, where 0 is neither the next number nor one that was asked for. */
+static bool begins_anew(const struct pdi_trace *trace, const struct pdi_flow *flow, uint64_t sn,
+                        int64_t usn)
+{
+    const struct pdi_party *sender = &trace->parties[flow->source];
+    return sender->lives != flow->lives ||
+           (sn == 0 && flow->highest >= 1 && usn != flow->highest + 1 &&
+            sender->greetings != flow->greetings && !flow->zero_wanted);
+}
+
 /* Finds the event of a number, and moves the highest. */
 static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message *message,
                   pyddsi_note *note, int64_t time_ns)
@@ -211,11 +244,7 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
     bool resets = false;
     if (flow->begun) {
         usn = pdi_seq_unwrap(&seq, flow->highest, sn);
-        resets =
-            usn != flow->highest + 1 &&
-            (flow->doubt == PDI_DOUBT_SESSION ||
-             (flow->doubt == PDI_DOUBT_SYNCH && pdi_flow_sent(trace, flow, usn) == PDI_NONE64));
-        flow->doubt = PDI_DOUBT_NONE;
+        resets = begins_anew(trace, flow, sn, usn);
     }
     if (!flow->begun || resets) {
         if (resets) {
@@ -225,13 +254,15 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
                 pdi_histograms_clear(trace, flow);
             }
             pdi_flow_restart(trace, index);
+            flow->synched =
+                flow->synched && flow->synch_greetings == trace->parties[flow->source].greetings;
             flow->epoch++;
             flow->t_resets++;
             usn = (int64_t)sn;
         }
         flow->begun = 1;
         flow->highest = usn - 1;
-        flow->base = flow->acked = usn;
+        flow->base = flow->acked = flow->lowest = usn;
         note->event = resets ? PDI_SEQ_RESET : PDI_SEQ_FIRST;
     } else if (usn == flow->highest + 1) {
         note->event = PDI_SEQ_NEXT;
@@ -330,6 +361,9 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
     place(trace, index, message, note, packet->time_ns);
     note->flow = flow->id;
     note->epoch = flow->epoch;
+    flow->greetings = trace->parties[packet->source].greetings;
+    flow->lives = trace->parties[packet->source].lives;
+    flow->zero_wanted = flow->zero_wanted && message->sn != 0;
     flow->seen++;
     flow->begun_ns = flow->begun_ns == PDI_NONE64 ? packet->time_ns : flow->begun_ns;
     flow->last_ns = packet->time_ns;
@@ -343,25 +377,28 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
     }
 }
 
+/* The flow that a SYNCH is about: that to groups if it has begun, for a newcomer gets a SYNCH of his own; else the one to
+ * where the SYNCH goes. */
+static uint32_t synched_flow(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                             uint64_t conduit)
+{
+    uint32_t flow = pdi_flow_find(trace, packet->source, PDI_ALL_GROUPS, conduit, true);
+    if (flow != PDI_NONE32 && trace->flows[flow].begun) {
+        return flow;
+    }
+    return pdi_flow_get(trace, packet->source, packet->target, conduit, true);
+}
+
 void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                     const pyddsi_message *message, pyddsi_note *note)
 {
-    uint32_t index = pdi_flow_get(trace, packet->source, packet->target, message->conduit, true);
-    struct pdi_flow *flow = &trace->flows[index];
-    struct pdi_seq seq = pdi_trace_seq(flow);
+    struct pdi_flow *flow = &trace->flows[synched_flow(trace, packet, message->conduit)];
     note->outstanding = message->flags & PYDDSI_U ? (int64_t)(message->count & INT64_MAX) : 0;
-    if (flow->begun) {
-        int64_t next = pdi_seq_unwrap(&seq, flow->highest + 1, message->sn & seq.mask);
-        /* it says how far its sender is: farther back than what somebody has acknowledged is another life */
-        if (flow->doubt == PDI_DOUBT_NONE && next < flow->acked &&
-            next + PDI_SENT_UNIT < flow->highest) {
-            flow->doubt = PDI_DOUBT_SYNCH;
-        }
-    }
     if (!flow->synched) {
         flow->synched = 1;
         flow->presync = flow->begun ? flow->highest : PDI_NONE64;
     }
+    flow->synch_greetings = trace->parties[packet->source].greetings;
     note->flow = flow->id;
     note->epoch = flow->epoch;
     flow->t_synchs++;
@@ -371,5 +408,16 @@ void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *pack
     if (message->flags & PYDDSI_S) {
         flow->asked_ns = packet->time_ns;
         flow->asks++;
+    }
+}
+
+void pdi_flow_mention(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message, pyddsi_note *note)
+{
+    uint32_t to = target_of(trace, packet->target);
+    uint32_t flow = pdi_flow_find(trace, packet->source, to, message->conduit, true);
+    if (flow != PDI_NONE32) {
+        note->flow = trace->flows[flow].id;
+        note->epoch = trace->flows[flow].epoch;
     }
 }

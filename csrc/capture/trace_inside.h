@@ -70,6 +70,9 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
                     const pyddsi_message *message, pyddsi_note *note);
 void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                     const pyddsi_message *message, pyddsi_note *note);
+/* A message that belongs to a flow and takes none of its numbers. */
+void pdi_flow_mention(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message, pyddsi_note *note);
 /* Forgets what was seen of its numbers, and who acknowledged them. */
 void pdi_flow_restart(struct pdi_trace *trace, uint32_t flow);
 /* The highest number becomes this one, which was first sent now. */

@@ -13,9 +13,8 @@
  * one, and the end of the capture against the last packet of all. A party remembers the least of the longest silences in
  * its sessions, and most packets are over sooner than that: then nothing is done.
  *
- * A new session of the same two means that counters which belong to the session begin anew: those of their unicast
- * conduits. The counters of groups belong to the process, so these begin anew if it is another one: another id, or a
- * higher incarnation.
+ * Whether counters begin anew with a session is told by the counters themselves (trace_flow.c); what is counted here are
+ * greetings, and how often an endpoint has told another id, for then another process runs there.
  */
 #include "base/endpoint.h"
 #include "capture/trace_inside.h"
@@ -134,15 +133,11 @@ bool pdi_session_set(struct pdi_trace *trace, uint32_t index)
 
 /* ---- the end of one ---- */
 
-/* What is between these two alone: its counters may begin anew, and nobody acknowledges them any more. */
+/* Nobody acknowledges what is between these two any more. */
 static void part(struct pdi_trace *trace, uint32_t one, uint32_t other)
 {
     for (uint32_t i = trace->parties[one].flows; i != PDI_NONE32; i = trace->flows[i].next) {
-        struct pdi_flow *flow = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
-        if (flow->target == other) {
-            flow->doubt = PDI_DOUBT_SESSION;
-        }
-        pdi_acker_leave(trace, i, other);
+        pdi_acker_leave(trace, i, other); /* PDI_FLOWS_MAX; a party has a few */
     }
 }
 
@@ -219,14 +214,6 @@ static struct pdi_event *say(struct pdi_trace *trace, unsigned type,
     return event;
 }
 
-/* Somebody else now runs at this endpoint: all its counters begin anew. */
-static void another_life(struct pdi_trace *trace, uint32_t party)
-{
-    for (uint32_t i = trace->parties[party].flows; i != PDI_NONE32; i = trace->flows[i].next) {
-        trace->flows[i].doubt = PDI_DOUBT_SESSION; /* PDI_FLOWS_MAX; a party has a few */
-    }
-}
-
 /* A known peer that is heard at another place has moved: its sessions go on there. */
 static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
 {
@@ -262,36 +249,34 @@ static void named(struct pdi_trace *trace, const struct pdi_trace_packet *packet
     if (party->id_size == id.size && memcmp(party->id, id.data, id.size) == 0) {
         return;
     }
-    if (party->id_size != 0) {
-        another_life(trace, packet->source);
-    }
+    party->lives += party->id_size != 0;
     party->id_size = (uint8_t)id.size;
     memcpy(party->id, id.data, id.size);
     moved(trace, packet, id);
 }
 
-static uint64_t number_of(pyddsi_bytes value)
+/* How long a party's numbers are from here on. */
+static void bits_are(struct pdi_trace *trace, uint32_t index, uint8_t bits)
 {
-    uint64_t number = 0;
-    for (size_t i = 0; i < value.size && i < 9; i++) {
-        number |= (uint64_t)(value.data[i] & 0x7fU) << (7 * i);
-        if (value.data[i] < 0x80) {
-            break;
-        }
+    struct pdi_party *party = &trace->parties[index];
+    if (trace->seq_bits != 0 || party->group) {
+        return; /* whoever looks has said it */
     }
-    return number;
+    party->seq_bits = bits;
+    for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
+        trace->flows[i].seq_bits = bits; /* PDI_FLOWS_MAX; a party has a few */
+    }
 }
 
-/* What a party can do, and the length of its numbers, which holds for the one it speaks to as well. */
+/* What a party can do, and how long its numbers are: who opens says it, and who accepts agrees. */
 static void properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                        const pyddsi_message *message)
 {
-    struct pdi_party *party = &trace->parties[packet->source],
-                     *other = &trace->parties[packet->target];
+    struct pdi_party *party = &trace->parties[packet->source];
+    const struct pdi_party *other = &trace->parties[packet->target];
     pyddsi_list list = message->properties;
     pyddsi_property property;
     uint8_t bits = 14;
-    uint64_t incarnation = 0;
     party->told = 1;
     party->extended = 0;
     for (size_t i = 0; (message->flags & PYDDSI_P) != 0 && i < message->properties.count; i++) {
@@ -300,29 +285,19 @@ static void properties(struct pdi_trace *trace, const struct pdi_trace_packet *p
         }
         if (property.id == 1) {
             party->extended = 1;
-        } else if (property.id == 3) {
-            incarnation = number_of(property.value);
-        } else if (property.id == 4 && property.value.size == 1 &&
-                   property.value.data[0] >= PDI_SEQ_BITS_MIN &&
-                   property.value.data[0] <= PDI_SEQ_BITS_MAX) {
-            bits = property.value.data[0];
+        } else if (property.id == 4) {
+            bits = property.value.size == 1 && property.value.data[0] >= PDI_SEQ_BITS_MIN &&
+                           property.value.data[0] <= PDI_SEQ_BITS_MAX
+                       ? property.value.data[0]
+                       : 0; /* it says nothing */
         }
     }
-    if (message->kind == PYDDSI_OPEN && trace->seq_bits == 0) {
-        party->seq_bits = bits;
-        other->seq_bits = other->group ? other->seq_bits : bits;
-        for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
-            trace->flows[i].seq_bits = bits; /* PDI_FLOWS_MAX; a party has a few */
-        }
-        for (uint32_t i = other->group ? PDI_NONE32 : other->flows; i != PDI_NONE32;
-             i = trace->flows[i].next) {
-            trace->flows[i].seq_bits = bits;
-        }
+    if (message->kind == PYDDSI_OPEN && bits != 0) {
+        party->bits_told = 1;
+        bits_are(trace, packet->source, bits);
+    } else if (message->kind == PYDDSI_ACCEPT && other->bits_told) {
+        bits_are(trace, packet->source, other->seq_bits);
     }
-    if (incarnation != 0 && party->incarnation != 0 && incarnation != party->incarnation) {
-        another_life(trace, packet->source);
-    }
-    party->incarnation = incarnation != 0 ? incarnation : party->incarnation;
 }
 
 static int64_t lease_of(const pyddsi_message *message)
@@ -424,10 +399,12 @@ void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet
         (void)say(trace, PDI_EVENT_SCOUT, packet);
         break;
     case PYDDSI_HELLO:
+        trace->parties[packet->source].greetings++;
         locators(trace, message);
         break;
     case PYDDSI_OPEN:
         (void)say(trace, PDI_EVENT_OPEN, packet);
+        trace->parties[packet->source].greetings++;
         properties(trace, packet, message);
         named(trace, packet, message->id);
         locators(trace, message);
@@ -435,6 +412,7 @@ void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet
         break;
     case PYDDSI_ACCEPT:
         (void)say(trace, PDI_EVENT_ACCEPT, packet);
+        trace->parties[packet->source].greetings++;
         properties(trace, packet, message);
         named(trace, packet, message->acceptor);
         accept_seen(trace, packet, message);

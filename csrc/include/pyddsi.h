@@ -1192,6 +1192,7 @@ enum {
     PYDDSI_COLUMNS_MAX = 48,
     PYDDSI_WHERE_MAX = 64, /* steps of a filter */
     PYDDSI_SCAN_PORTS_MAX = 16,
+    PYDDSI_SNAPSHOT_LAYOUT = 1, /* of a scan's state; another one cannot be gone on with */
 };
 
 /* The columns of a table, in their order; null: no such table, or no such column. */
@@ -1244,6 +1245,7 @@ typedef struct {
     uint8_t seq_bits;  /* of all sessions; 0: as they announce */
     uint8_t learn;     /* 1: find speakers by the looks of their handshakes as well */
     uint8_t dedupe;    /* 1: pass over a datagram that was captured a moment ago, word for word */
+    uint8_t tally;     /* 1: data is added up by flow and resource also without the table `rates` */
     uint8_t base_only; /* 1: nobody has extensions; 2: everybody; 0: as they announce */
     uint32_t port_count;
     uint16_t ports[16];   /* well-known */
@@ -1272,10 +1274,15 @@ size_t pyddsi_scan_snapshot(pyddsi_scan *scan, uint8_t *out, size_t room);
  * OK: used bytes are done with, and more are needed. AGAIN: a batch is full, take it and come again. END: the limit set by
  * pyddsi_scan_limit is reached. BAD_INPUT: the file is damaged, and pyddsi_scan_facts says how and where. */
 int pyddsi_scan_input(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used);
+/* Another file begins, which goes on where the last one ended: what is known of sessions stays. Its rows have this number. */
+void pyddsi_scan_file(pyddsi_scan *scan, int32_t number);
 /* Stops in front of the first frame that begins at this byte of the file or behind. */
 void pyddsi_scan_limit(pyddsi_scan *scan, uint64_t offset);
 /* The file (`whole`), or the range, ends here: rows of what is not over come now. OK; AGAIN as above. */
 int pyddsi_scan_finish(pyddsi_scan *scan, int whole);
+/* After that, of a scan without a table: batches of one that tells what has been added up (flows, sessions, rates with the
+ * option tally, resources, endpoints) come with further calls of pyddsi_scan_finish. */
+int pyddsi_scan_tell(pyddsi_scan *scan, int table, uint64_t columns);
 
 /* One packet of the protocol and what its messages mean, for those who go through them one by one. */
 typedef struct {
@@ -1343,12 +1350,13 @@ typedef struct {
     uint64_t frames, packets, messages,
         bytes; /* packets and messages of the protocol, and bytes of the file */
     int64_t first_ns,
-        last_ns;        /* of the earliest and the latest frame; INT64_MIN: none has a time */
-    uint64_t backwards; /* frames that are earlier than the one before */
-    uint64_t damage_at; /* BAD_INPUT: at this byte, */
-    uint8_t damage;     /* and what */
-    uint8_t container;  /* 1 pcap, 2 pcapng */
-    uint16_t link;      /* of the first frame */
+        last_ns; /* of the earliest and the latest frame; INT64_MIN: none has a time */
+    int64_t range_first_ns, range_last_ns; /* the same since pyddsi_scan_limit was called */
+    uint64_t backwards;                    /* frames that are earlier than the one before */
+    uint64_t damage_at;                    /* BAD_INPUT: at this byte, */
+    uint8_t damage;                        /* and what */
+    uint8_t container;                     /* 1 pcap, 2 pcapng */
+    uint16_t link;                         /* of the first frame */
     uint32_t interfaces, sections;
     uint64_t over_snap, over_wire; /* frames that contradict their header */
     uint64_t capture_dropped;      /* frames that the capturing lost itself, as it says */

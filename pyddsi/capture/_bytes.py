@@ -1,0 +1,228 @@
+"""
+The bytes of a capture file, block by block, unpacked if it is packed: what it is shows in its first bytes and not in its name.
+
+    plain     read where one likes: `blocks(offset)` begins anywhere
+    gzip      from the beginning alone, with Python's own zlib
+    zstd, lz4 the same, with pyarrow's codecs (`pip install 'pyddsi[capture]'`)
+
+A block is read into one piece of memory that is used again, so a file of any size takes a few megabytes. What the reader has
+not used stays, and the next block comes behind it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from pyddsi._native import ffi
+from pyddsi.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BLOCK_BYTES", "Window", "open_bytes"]
+
+BLOCK_BYTES = 256 * 1024
+"""Read at a time: it stays in the processor's cache until it has been looked at."""
+WINDOW_BYTES = 2 * 1024 * 1024
+"""What can be in sight: more than the longest record."""
+
+_GZIP = b"\x1f\x8b"
+_PACKED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_RIGHT = "a pcap or pcapng file is needed, plain or packed by gzip, zstd or lz4"
+_STRANGERS = (  # what gets handed over by mistake, by its first bytes
+    ((b"\xa1\xb2\xcd\x34", b"\x34\xcd\xb2\xa1"), "a pcap of the modified (Kuznetzov) kind"),
+    ((b"\xa1\xb2\x34\xcd", b"\xcd\x34\xb2\xa1"), "a pcap of a modified (Mesquita) kind"),
+    ((b"\xa1\x2b\x3c\x4d", b"\x4d\x3c\x2b\xa1"), "a pcap of a modified (Navtel) kind"),
+    ((b"snoop\0\0\0",), "a snoop capture"),
+    ((b"\xfd7zXZ",), "compressed with xz"),
+    ((b"BZh",), "compressed with bzip2"),
+    ((b"PK\x03\x04",), "a zip archive"),
+)
+
+
+def stranger(name: str, head: bytes) -> CaptureError:
+    """The first bytes are not those of a capture."""
+    if not head:
+        return CaptureError(f"{name} is empty; {_RIGHT}")
+    for magics, kind in _STRANGERS:
+        if head.startswith(magics):
+            return CaptureError(f"{name} is {kind}, which is not read here; {_RIGHT}")
+    return CaptureError(
+        f"{name} is not a capture, it begins with {head[:8].hex(' ')}; {_RIGHT}"
+    )
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were looked at and are put back."""
+
+    def __init__(self, first: bytes, stream: BinaryIO) -> None:
+        self._first = first
+        # read1 takes what a pipe has to give instead of waiting for a full block; a raw file's read does the same
+        self._read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        taken, self._first = self._first[: len(into)], self._first[len(into) :]
+        taken = taken or self._read(len(into))
+        into[: len(taken)] = taken
+        return len(taken)
+
+
+def _unpacked(name: str, stream: BinaryIO, kind: str) -> BinaryIO:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - for these files alone
+    except ModuleNotFoundError:
+        raise CaptureError(
+            f"{name} is compressed with {kind}, and pyarrow is not there to unpack it; "
+            f"`pip install 'pyddsi[capture]'` brings it, or unpack it first: {kind} -d {name}"
+        ) from None
+    return cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(stream, "r"), kind))
+
+
+class Bytes:
+    """
+    An open file or stream.
+
+    name: what it is called in messages
+    packed: "", "gzip", "zstd" or "lz4"
+    size: bytes of the file as it lies there; None for a stream
+    """
+
+    def __init__(self, name: str, stream: BinaryIO, *, owned: bool, size: int | None) -> None:
+        self.name = name
+        self.size = size
+        self.packed = ""
+        self._owned = owned
+        self._raw = stream
+        head = b""
+        while len(head) < 8:  # a pipe may give them one by one
+            more = self._get(getattr(stream, "read1", stream.read), 8 - len(head))
+            if not more:
+                break
+            head += more
+        self.head = head
+        whole: BinaryIO = cast("BinaryIO", _Rejoined(head, stream))
+        if head.startswith(_GZIP):
+            self.packed = "gzip"
+            self._stream: Any = gzip.GzipFile(fileobj=whole)
+        elif head[:4] in _PACKED:
+            self.packed = _PACKED[head[:4]]
+            self._stream = _unpacked(name, whole, self.packed)
+        elif size is not None:
+            stream.seek(0)
+            self._stream = stream
+        else:
+            self._stream = whole
+
+    @property
+    def seekable(self) -> bool:
+        """Whether reading may begin anywhere."""
+        return self.size is not None and not self.packed
+
+    def seek(self, offset: int) -> None:
+        """Go on reading there."""
+        self._stream.seek(offset)
+
+    def read_into(self, view: memoryview) -> int:
+        """Read what there is, at most as much as fits; 0 at the end."""
+        if self.packed in {"zstd", "lz4"}:
+            data = self._get(self._stream.read, len(view))
+            view[: len(data)] = data
+            return len(data)
+        return int(self._get(self._stream.readinto, view) or 0)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._owned:
+            self._raw.close()
+
+    def _get(self, read: Callable[[Any], Any], what: Any) -> Any:
+        try:
+            return read(what)
+        except (OSError, EOFError, zlib.error) as error:
+            kind = f" ({self.packed})" if self.packed else ""
+            raise CaptureError(
+                f"{self.name}{kind} cannot be read on: {error}; what was read before is good; copy the file again"
+            ) from error
+
+
+def open_bytes(source: str | os.PathLike[str] | BinaryIO) -> Bytes:
+    """Open a file; '-' is standard input, a binary stream is read where it stands."""
+    if source == "-":
+        return Bytes("standard input", sys.stdin.buffer, owned=False, size=None)
+    if not isinstance(source, (str, os.PathLike)):
+        return Bytes(str(getattr(source, "name", "the stream")), source, owned=False, size=None)
+    name = os.fspath(source)
+    try:
+        stream = Path(name).open("rb", buffering=0)  # noqa: SIM115 - close() closes it
+    except FileNotFoundError:
+        raise CaptureError(
+            f"{name}: there is no such file; name a pcap or pcapng file, or '-'"
+        ) from None
+    except IsADirectoryError:
+        raise CaptureError(
+            f"{name} is a directory; name one pcap or pcapng file inside it"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CaptureError(
+            f"{name} cannot be opened ({error}); name a readable pcap or pcapng file"
+        ) from error
+    try:
+        seekable = stream.seekable()
+        size = os.fstat(stream.fileno()).st_size if seekable else None
+        return Bytes(name, cast("BinaryIO", stream), owned=True, size=size)
+    except BaseException:
+        stream.close()
+        raise
+
+
+class Window:
+    """
+    The bytes in sight, in memory that the core reads.
+
+        at                 have
+        │ not used yet     │ room
+    """
+
+    def __init__(self, source: Bytes) -> None:
+        self.source = source
+        self.at = 0
+        self.have = 0
+        self.over = False
+        self._memory = bytearray(WINDOW_BYTES)
+        self._view = memoryview(self._memory)
+        self._base = ffi.cast("uint8_t *", ffi.from_buffer(self._memory))
+
+    @property
+    def left(self) -> int:
+        """Bytes that have not been used."""
+        return self.have - self.at
+
+    @property
+    def pointer(self) -> Any:
+        """Where the first of them is."""
+        return self._base + self.at
+
+    def take(self, size: int) -> bytes:
+        """A copy of the first bytes that have not been used."""
+        return bytes(self._view[self.at : self.at + size])
+
+    def fill(self) -> bool:
+        """Read on; whether there was anything. What was not used moves to the front."""
+        if self.at:
+            self._view[: self.left] = self._view[self.at : self.have]
+            self.have -= self.at
+            self.at = 0
+        room = min(BLOCK_BYTES, WINDOW_BYTES - self.have)
+        count = self.source.read_into(self._view[self.have : self.have + room]) if room else 0
+        self.have += count
+        self.over = count == 0
+        return count != 0

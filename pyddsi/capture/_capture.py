@@ -1,0 +1,368 @@
+"""`Capture`: one or many files as tables of rows."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pyddsi._values import closest, whole
+from pyddsi.capture._bytes import Bytes, open_bytes
+from pyddsi.capture._index import Index, index_of
+from pyddsi.capture._packet import Packet, Packets
+from pyddsi.capture._scan import EXTENSIONS, Batch, Problem, Range, Request, Scan, Settings
+from pyddsi.capture._where import parse_time
+from pyddsi.errors import CaptureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyddsi.capture.info import Info
+
+__all__ = ["Capture", "CaptureWarning", "open"]
+
+Path_ = str | os.PathLike[str]
+Time = str | int | float | None
+NAMES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".pcap.zst", ".pcapng.zst", ".pcap.lz4", ".pcapng.lz4")
+SECOND = 1_000_000_000
+
+
+class CaptureWarning(UserWarning):
+    """A capture could be read, and something about it is not as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """
+    A file of a capture.
+
+    name: of the file; None for a stream
+    number: among the files, as the column `file` has it
+    continues: it goes on where the file before it ends, as the files of one recording do
+    """
+
+    source: str | BinaryIO
+    number: int
+    continues: bool = False
+
+
+def _expand(path: Path_) -> list[str]:
+    """The files that a path means: itself, those of a folder, those that a pattern matches."""
+    name = os.fspath(path)
+    if name == "-":
+        return [name]
+    if Path(name).is_dir():
+        found = sorted(str(file) for file in Path(name).iterdir() if file.name.lower().endswith(NAMES))
+        if not found:
+            raise CaptureError(f"{name} has no captures in it; their names end in {', '.join(NAMES[:3])}, or these packed")
+        return found
+    if not Path(name).exists() and glob.has_magic(name):
+        found = sorted(file for file in glob.glob(name, recursive=True) if not file.endswith(".pyddsi-index"))
+        if not found:
+            raise CaptureError(f"{name}: no file matches this pattern")
+        return found
+    return [name]
+
+
+def _stem(name: str) -> tuple[str, str]:
+    """What the files of one recording share: run_00001.pcapng and run_00002.pcapng go together."""
+    folder, base = os.path.split(name)
+    match = re.fullmatch(r"(.*?[-_.])(\d+)(\..*)?", base)
+    return (os.path.join(folder, match[1]), match[3] or "") if match else (name, "")
+
+
+def _members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]:
+    found: list[Member] = []
+    before: object = None
+    for number, source in enumerate(sources):
+        stem = _stem(source) if isinstance(source, str) else None
+        goes_on = number > 0 and (chain == "on" or (chain == "auto" and stem is not None and stem == before))
+        found.append(Member(source, number, goes_on))
+        before = stem
+    return tuple(found)
+
+
+def _moment(what: str, value: Time, begin_ns: int | None) -> int | None:
+    """A time as the core has it: ISO 8601, nanoseconds, or seconds from the beginning of the capture (a float)."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        moment = parse_time(value)
+        if moment is not None:
+            return moment
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError(
+                f"{what} is a time such as 2026-11-18T12:00:00 or seconds from the beginning such as 1.5, not {value!r}"
+            ) from None
+    if isinstance(value, float):
+        if begin_ns is None:
+            raise ValueError(f"{what} in seconds needs a capture with times")
+        return begin_ns + round(value * SECOND)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{what} is a text, a number of seconds (float) or nanoseconds since 1970 (int), not {value!r}")
+    return value
+
+
+class Capture:
+    """
+    Files that were captured, as tables. Made by `pyddsi.capture.open`.
+
+    files: their names, in the order in which they are read
+    problems: what is wrong with them, as far as they have been read
+    """
+
+    def __init__(self, members: tuple[Member, ...], settings: Settings, *, strict: bool, index: str | None, keep: bool) -> None:
+        self._members = members
+        self._settings = settings
+        self._strict = strict
+        self._folder = index
+        self._keep = keep
+        self.problems: list[Problem] = []
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(
+            member.source if isinstance(member.source, str) else str(getattr(member.source, "name", "a stream"))
+            for member in self._members
+        )
+
+    def __repr__(self) -> str:
+        return f"<Capture {', '.join(self.files[:3])}{' ...' if len(self.files) > 3 else ''}>"
+
+    # ---- rows ----
+
+    def batches(
+        self,
+        table: str = "messages",
+        columns: Iterable[str] | None = None,
+        *,
+        where: str | None = None,
+        start: Time = None,
+        stop: Time = None,
+        payload: int | None = None,
+        window: float = 1.0,
+    ) -> Iterator[Batch]:
+        """
+        The rows of a table, some ten thousand at a time, as whatever takes Arrow's capsules takes them.
+
+        table: packets, messages, events, flows, sessions, rates, resources, declarations or endpoints
+        columns: names; None: all but those that cost much (texts and payloads)
+        where: which rows: "kind == SDATA and rid == 7" (see docs/guide/captures.md)
+        start, stop: times: "2026-11-18T12:00:00", seconds from the beginning (a float), nanoseconds since 1970 (an int)
+        payload: bytes of each payload in the column `payload`; None: all
+        window: of the table rates, in seconds
+        """
+        request = self._request(table, columns, where, payload, window)
+        request = self._within(request, start, stop)
+        if not self._members:
+            return
+        scan: Scan | None = None
+        for member in self._members:
+            if scan is None or not member.continues:
+                if scan is not None:
+                    yield from self._finish(scan)
+                scan = Scan(self._settings, request)
+            scan.begin(member.number)
+            with _opened(member) as source:
+                yield from scan.rows(source)
+        assert scan is not None  # noqa: S101 - there are members
+        yield from self._finish(scan)
+
+    def reader(self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any) -> pa.RecordBatchReader:
+        """The same as a pyarrow.RecordBatchReader, which DuckDB, polars and pandas read from, too."""
+        pa = _pyarrow()
+        request = self._request(table, columns, options.get("where"), options.get("payload"), options.get("window", 1.0))
+        schema = pa.schema(_Schema(Scan(self._settings, request).schema()))
+        wanted = None if columns is None else tuple(columns)
+        rows = self.batches(table, wanted, **options)
+        return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(batch) for batch in rows))
+
+    def table(self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any) -> pa.Table:
+        """All rows at once, as a pyarrow.Table; its to_pandas() makes a DataFrame. For what fits memory."""
+        return self.reader(table, columns, **options).read_all()
+
+    # ---- packets ----
+
+    def packets(self, *, start: Time = None, stop: Time = None) -> Iterator[Packet]:
+        """The protocol's packets, one by one: a thousandth of the speed of tables, for those who want to look closely."""
+        begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
+        from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
+        for member in self._members:
+            with _opened(member) as source:
+                packets = Packets(source, self._settings)
+                for packet in packets:
+                    time_ns = packet.time_ns
+                    if time_ns is None or (
+                        (from_ns is None or time_ns >= from_ns) and (until_ns is None or time_ns < until_ns)
+                    ):
+                        yield packet
+                self._note(packets.scan.problems)
+
+    # ---- what it holds ----
+
+    def info(self, *, progress: Callable[[int, int], None] | None = None) -> Info:
+        """What the capture holds, in one pass: times, peers, sessions, resources with rates, repeats, gaps, and findings."""
+        from pyddsi.capture.info import collect  # noqa: PLC0415 - it builds on this
+
+        return collect(self, progress)
+
+    # ---- parts ----
+
+    def indexes(self, *, progress: Callable[[int], None] | None = None) -> list[Index]:
+        """The index of each file, made if there is none that fits."""
+        found: list[Index] = []
+        for member in self._members:
+            if not isinstance(member.source, str) or member.source == "-":
+                raise CaptureError("a stream has no index; save it as a file first")
+            begin = found[-1].end if member.continues and found else None
+            found.append(
+                index_of(
+                    member.source,
+                    self._settings,
+                    begin=begin,
+                    keep=self._keep,
+                    folder=self._folder,
+                    progress=progress,
+                )
+            )
+        return found
+
+    # ---- inside ----
+
+    def _request(
+        self, table: str, columns: Iterable[str] | None, where: str | None, payload: int | None, window: float
+    ) -> Request:
+        if isinstance(columns, str):
+            raise TypeError(f"columns is a list of names: [{columns!r}]")
+        if payload is not None:
+            whole("payload", payload, 0, 65535)
+        if not 0.000001 <= window <= 1e9:
+            raise ValueError(f"window is from 0.000001 to 1e9 seconds, not {window!r}")
+        return Request(
+            table,
+            None if columns is None else tuple(columns),
+            where,
+            payload=65535 if payload is None else payload,
+            window_ns=round(window * SECOND),
+        )
+
+    def _within(self, request: Request, start: Time, stop: Time) -> Request:
+        begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
+        from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
+        if from_ns is not None:
+            request = replace(request, start_ns=from_ns)
+        if until_ns is not None:
+            request = replace(request, stop_ns=until_ns)
+        return request
+
+    def _begin(self) -> int | None:
+        """The time of the first frame that has one."""
+        for member in self._members:
+            with _opened(member) as source:
+                for batch in Scan(self._settings, Request("packets", ("ts_ns",), rows=1)).rows(source):
+                    value = _pyarrow().record_batch(batch).column(0)[0].as_py()
+                    return None if value is None else int(value)
+        return None
+
+    def _finish(self, scan: Scan) -> Iterator[Batch]:
+        yield from scan.finish()
+        self._note(scan.problems)
+
+    def _note(self, problems: list[Problem]) -> None:
+        for problem in problems:
+            if problem not in self.problems:
+                self.problems.append(problem)
+                if self._strict:
+                    raise CaptureError(problem.text)
+                warnings.warn(problem.text, CaptureWarning, stacklevel=4)
+
+
+class _Schema:
+    """A schema in its capsule, as pyarrow takes it."""
+
+    def __init__(self, capsule: object) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_schema__(self) -> object:  # noqa: PLW3201 - Arrow's name
+        return self._capsule
+
+
+class _opened:  # noqa: N801 - used as a function
+    """A member's bytes, for a with block."""
+
+    def __init__(self, member: Member) -> None:
+        self._source = open_bytes(member.source)
+
+    def __enter__(self) -> Bytes:
+        return self._source
+
+    def __exit__(self, *_error: object) -> None:
+        self._source.close()
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - only for those who have it
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "pyarrow is needed for tables of captures: `pip install 'pyddsi[capture]'`", name="pyarrow"
+        ) from None
+    return pyarrow
+
+
+def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
+    path: Path_ | BinaryIO | Iterable[Path_],
+    *,
+    ports: Iterable[int] = (7447,),
+    seq_bits: int | None = None,
+    learn: bool = True,
+    extensions: str = "announced",
+    dedupe: bool = False,
+    chain: str = "auto",
+    strict: bool = False,
+    index: str | None = None,
+    keep_index: bool = True,
+) -> Capture:
+    """
+    Open captures: a file, '-' for standard input, a folder, a pattern such as "captures/*.pcapng", or a list of these.
+
+    ports: well-known ports of the protocol; who speaks it on others is learnt from its handshakes (learn=False: is not)
+    seq_bits: length of sequence numbers; None: as the sessions announce
+    extensions: whether messages beyond zhe are read: "announced" by their sender, "always", "never"
+    dedupe: pass over a datagram that was captured a moment ago, word for word
+    chain: whether a file goes on where the one before it ends: "auto" for run_00001.pcapng, run_00002.pcapng ...; "on", "off"
+    strict: raise CaptureError for what is a warning otherwise, such as a file that is cut off
+    index: folder for index files; None: beside the captures, else in the user's cache. keep_index=False: nowhere
+
+    Raises CaptureError if there is no such file. What is in the files is looked at when they are read.
+    """
+    if extensions not in EXTENSIONS:
+        raise ValueError(f"extensions cannot be {extensions!r}; {closest(extensions, EXTENSIONS)}")
+    if chain not in {"auto", "on", "off"}:
+        raise ValueError(f"chain cannot be {chain!r}; {closest(chain, ('auto', 'on', 'off'))}")
+    numbers = tuple(whole("a port", port, 1, 65535) for port in ports)
+    if not 1 <= len(numbers) <= 16:
+        raise ValueError("ports has 1 to 16 ports")
+    if seq_bits is not None:
+        whole("seq_bits", seq_bits, 7, 56)
+    settings = Settings(numbers, seq_bits or 0, learn, extensions, dedupe)
+    sources: list[str | BinaryIO] = []
+    if isinstance(path, (str, os.PathLike)):
+        sources.extend(_expand(path))
+    elif hasattr(path, "read"):
+        sources.append(path)
+    else:
+        for one in path:
+            sources.extend(_expand(one))
+    for source in sources:
+        if isinstance(source, str) and source != "-" and not Path(source).exists():
+            raise CaptureError(f"{source}: there is no such file; name a pcap or pcapng file, or '-'")
+    return Capture(_members(sources, chain), settings, strict=strict, index=index, keep=keep_index)

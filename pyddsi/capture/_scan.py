@@ -1,0 +1,273 @@
+"""
+A scan of captures by the core: bytes in, batches of rows, packets or datagrams out.
+
+    Settings     what the meaning of a capture depends on, and so what an index is good for
+    Request      which rows and columns are wanted
+    Scan         one pass, over one file, a range of one, or several files that continue each other
+
+The core neither opens nor reads anything; what stands between it and the file is the loop in `Scan._feed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyddsi._native import ffi, lib, scan_batch, scan_schema, text
+from pyddsi.capture._bytes import Bytes, Window, stranger
+from pyddsi.capture._table import column_bits, table_number
+from pyddsi.capture._where import compile_where
+from pyddsi.errors import CaptureError
+
+__all__ = ["Batch", "Problem", "Request", "Scan", "Settings"]
+
+NONE = -(2**63)
+EVER = 2**63 - 1
+SECOND = 1_000_000_000
+EXTENSIONS = {"announced": 0, "never": 1, "always": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the meaning of a capture depends on."""
+
+    ports: tuple[int, ...] = (7447,)
+    seq_bits: int = 0
+    learn: bool = True
+    extensions: str = "announced"
+    dedupe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which rows are wanted of which table."""
+
+    table: str
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    start_ns: int = NONE
+    stop_ns: int = EVER
+    payload: int = 65535
+    window_ns: int = SECOND
+    rows: int = 0
+
+
+class Problem(NamedTuple):
+    """Something about a file that a reader should know: it is cut, damaged, contradicts itself."""
+
+    file: str
+    kind: str
+    """truncated_tail, damaged, capture_drop, ..."""
+    text: str
+
+
+class Batch:
+    """
+    Rows of a table. Whatever understands Arrow takes it as it is, without a copy: `pyarrow.record_batch(batch)`,
+    `polars.DataFrame(batch)`. It can be taken once.
+    """
+
+    __slots__ = ("_array", "_schema")
+
+    def __init__(self, schema: object, array: object) -> None:
+        self._schema = schema
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:  # noqa: PLW3201 - Arrow's name
+        """The schema and the rows, as Arrow's capsules."""
+        return self._schema, self._array
+
+
+def _options(settings: Settings, request: Request | None) -> tuple[Any, list[Any]]:
+    """As the core takes them, and what must be kept until it has."""
+    options = ffi.new("pyddsi_scan_options *")
+    kept: list[Any] = [options]
+    options.seq_bits = settings.seq_bits
+    options.learn = settings.learn
+    options.dedupe = settings.dedupe
+    options.base_only = EXTENSIONS[settings.extensions]
+    options.port_count = len(settings.ports)
+    for i, port in enumerate(settings.ports):
+        options.ports[i] = port
+    options.table = lib.PYDDSI_TABLE_NONE
+    options.window_ns = SECOND
+    options.from_ns, options.until_ns = NONE, EVER
+    if request is None:
+        return options, kept
+    options.table = table_number(request.table)
+    options.columns = column_bits(request.table, request.columns)
+    options.payload_max = request.payload
+    options.from_ns, options.until_ns = request.start_ns, request.stop_ns
+    options.window_ns = request.window_ns
+    options.rows = request.rows
+    if request.where:
+        steps, texts = compile_where(request.table, request.where)
+        options.where_count = len(steps)
+        for i, step in enumerate(steps):
+            options.where[i] = step
+        kept.append(ffi.from_buffer(texts))
+        options.texts, options.texts_size = ffi.cast("uint8_t *", kept[-1]), len(texts)
+    return options, kept
+
+
+@dataclass(slots=True)
+class Range:
+    """A part of a file: from a boundary between two frames to another one, and what is known at its start."""
+
+    start: int = 0
+    stop: int | None = None
+    """None: to the end of the file, where what is not over is told."""
+    snapshot: bytes | None = None
+
+
+@dataclass
+class Scan:
+    """One pass."""
+
+    settings: Settings
+    request: Request | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        options, self._kept = _options(self.settings, self.request)
+        status = ffi.new("int *")
+        raw = lib.pyddsi_scan_open(options, status)
+        if raw == ffi.NULL:
+            if status[0] == lib.PYDDSI_NO_SPACE:
+                raise MemoryError("there is no memory for reading a capture")
+            raise ValueError("the core does not take these settings of a scan")
+        self._raw: Any = ffi.gc(raw, lib.pyddsi_scan_close)
+        self._address = int(ffi.cast("uintptr_t", raw))
+        self._used = ffi.new("size_t *")
+        self.files = 0
+
+    # ---- what is known ----
+
+    def facts(self) -> Any:
+        """What it adds up to so far, as the core has it."""
+        facts = ffi.new("pyddsi_scan_facts *")
+        lib.pyddsi_scan_look(self._raw, facts)
+        return facts
+
+    def snapshot(self) -> bytes:
+        """The state between two frames."""
+        size = lib.pyddsi_scan_snapshot(self._raw, ffi.NULL, 0)
+        out = ffi.new("uint8_t[]", size)
+        lib.pyddsi_scan_snapshot(self._raw, out, size)
+        return bytes(ffi.buffer(out, size))
+
+    def restore(self, snapshot: bytes) -> bool:
+        """Go on from there; False: it is none."""
+        return bool(
+            lib.pyddsi_scan_restore(self._raw, ffi.from_buffer(snapshot), len(snapshot))
+            == lib.PYDDSI_OK
+        )
+
+    def schema(self) -> object:
+        """The schema of its batches, as Arrow's capsule."""
+        return scan_schema(self._address)
+
+    # ---- rows ----
+
+    def _batch(self) -> Iterator[Batch]:
+        array = scan_batch(self._address)
+        if array is not None:
+            yield Batch(self.schema(), array)
+
+    def begin(self, number: int) -> None:
+        """Another file comes, with this number. What is known of sessions stays."""
+        lib.pyddsi_scan_file(self._raw, number)
+        self.files += 1
+
+    def rows(self, source: Bytes, part: Range | None = None) -> Iterator[Batch]:
+        """The batches of a file, or of a part of it, as they fill. What is left over comes with `finish`."""
+        part = part or Range()
+        if part.start or part.snapshot is not None:
+            source.seek(part.start)
+        if part.snapshot is not None and not self.restore(part.snapshot):
+            raise CaptureError(f"{source.name}: its index is damaged; it is made anew if you delete it")
+        lib.pyddsi_scan_limit(self._raw, 2**64 - 1 if part.stop is None else part.stop)
+        window = Window(source)
+        ended = False
+        while not ended:
+            status = lib.pyddsi_scan_input(self._raw, window.pointer, window.left, self._used)
+            window.at += self._used[0]
+            if status == lib.PYDDSI_AGAIN:
+                yield from self._batch()
+            elif status == lib.PYDDSI_END:
+                ended = True
+            elif status != lib.PYDDSI_OK:
+                raise self.damaged(source)
+            elif not window.fill():
+                ended = True
+                self._tail(source, window, part)
+
+    def finish(self, *, whole: bool = True) -> Iterator[Batch]:
+        """What is left: the rows that are not full a batch, and of what was not over."""
+        while lib.pyddsi_scan_finish(self._raw, whole) == lib.PYDDSI_AGAIN:
+            yield from self._batch()
+        yield from self._batch()
+
+    # ---- packets and datagrams ----
+
+    def items(self, source: Bytes, kind: str) -> Iterator[Any]:
+        """Each packet of the protocol (`packet`), or datagram and TCP part (`item`), as the core has it, good until the next."""
+        window = Window(source)
+        take = getattr(lib, f"pyddsi_scan_{kind}")
+        item = ffi.new(f"pyddsi_{kind} *")
+        broken: CaptureError | None = None
+        ended = False
+        while True:
+            status = take(self._raw, window.pointer, window.left, self._used, item)
+            found = status == lib.PYDDSI_OK and item.number
+            if found:
+                yield item
+            window.at += self._used[0]
+            if found:
+                continue
+            if ended:
+                break
+            if status < 0:
+                broken = self.damaged(source)
+            elif window.fill():
+                continue
+            else:
+                self._tail(source, window, Range())
+            # what waits for a missing piece is still whole: it goes before the error
+            window.at = window.have
+            ended = True
+            lib.pyddsi_scan_end(self._raw)
+        if broken is not None:
+            raise broken
+
+    # ---- what is wrong ----
+
+    def damaged(self, source: Bytes) -> CaptureError:
+        """The error that the core stopped with."""
+        facts = self.facts()
+        if not facts.container:
+            return stranger(source.name, source.head)
+        packed = " (unpacked)" if source.packed else ""
+        return CaptureError(
+            f"{source.name} is damaged at byte {facts.damage_at}{packed}, before packet {facts.frames + 1} is whole: "
+            f"{text(lib.pyddsi_damage_word(facts.damage))}; the {facts.frames} packets before it are good"
+        )
+
+    def _tail(self, source: Bytes, window: Window, part: Range) -> None:
+        facts = self.facts()
+        if not facts.container:
+            raise stranger(source.name, source.head)
+        if part.stop is not None:
+            raise CaptureError(
+                f"{source.name} has become shorter while it was read: it ends before byte {part.stop}; read it again"
+            )
+        if window.left:
+            self.problems.append(
+                Problem(
+                    source.name,
+                    "truncated_tail",
+                    f"{source.name} is cut off: {facts.frames} packets were read, and {window.left} bytes at its end are "
+                    f"the beginning of another; copy it again, or let its writer finish",
+                )
+            )
