@@ -8,7 +8,19 @@ session does not need the table, and so does not wait for it to be loaded: it li
 from __future__ import annotations
 
 try:
-    from pyddsi._core import Keeper, Loan, Reader, Sample, Writer, columns, ffi, lib
+    from pyddsi._core import (
+        Keeper,
+        Loan,
+        Reader,
+        Sample,
+        Writer,
+        columns,
+        ffi,
+        lib,
+        scan_batch,
+        scan_rows,
+        scan_schema,
+    )
 except ModuleNotFoundError as error:
     import sysconfig
 
@@ -42,6 +54,9 @@ __all__ = [
     "enumeration",
     "ffi",
     "lib",
+    "scan_batch",
+    "scan_rows",
+    "scan_schema",
     "spec",
     "text",
 ]

@@ -71,7 +71,8 @@ struct pdi_keeper {
 /* columns(packets, reading): every message of a list of packets, as columns. */
 PyObject *pdi_fast_columns(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
-/* scan_schema(address), scan_batch(address): see fast_arrow.c. */
+/* scan_schema(address), scan_batch(address), scan_rows(address): see fast_arrow.c. */
+PyObject *pdi_fast_scan_rows(PyObject *self, PyObject *address);
 PyObject *pdi_fast_scan_schema(PyObject *self, PyObject *address);
 PyObject *pdi_fast_scan_batch(PyObject *self, PyObject *address);
 

@@ -24,6 +24,8 @@ static PyMethodDef functions[] = {
      "scan_schema(address, /)\n--\n\nThe schema of a scan's batches, as Arrow's capsule."},
     {"scan_batch", pdi_fast_scan_batch, METH_O,
      "scan_batch(address, /)\n--\n\nThe batch that a scan has filled, as Arrow's capsule."},
+    {"scan_rows", pdi_fast_scan_rows, METH_O,
+     "scan_rows(address, /)\n--\n\nThe rows of the batch that a scan has filled, as tuples."},
     {NULL, NULL, 0, NULL},
 };
 

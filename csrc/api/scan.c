@@ -326,6 +326,11 @@ const char *pyddsi_event_word(int event)
     return event >= 0 && event < PDI_EVENT_COUNT ? pdi_event_name((unsigned)event) : NULL;
 }
 
+void pyddsi_other_print(int other, uint32_t detail, char *out, size_t room)
+{
+    pdi_other_print((unsigned)other, detail, out, room);
+}
+
 const char *pyddsi_damage_word(int damage)
 {
     return pdi_container_why((unsigned)damage);

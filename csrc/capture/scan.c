@@ -350,6 +350,20 @@ static void udp(struct pdi_scan *scan)
                  &carried->target, scan->frame.number, scan->frame.offset, scan->frame.time_ns);
 }
 
+void pdi_scan_stranger(struct pdi_scan *scan, unsigned other, uint32_t detail, uint64_t count)
+{
+    pyddsi_stranger *strangers = scan->facts.strangers;
+    for (unsigned i = 0; count != 0 && i < sizeof scan->facts.strangers / sizeof *strangers; i++) {
+        if (strangers[i].count == 0 ||
+            (strangers[i].other == other && strangers[i].detail == detail)) {
+            strangers[i].other = (uint8_t)other;
+            strangers[i].detail = detail;
+            strangers[i].count += count;
+            return;
+        }
+    }
+}
+
 static void frame_begin(struct pdi_scan *scan)
 {
     const struct pdi_frame *frame = &scan->frame;
@@ -360,8 +374,15 @@ static void frame_begin(struct pdi_scan *scan)
     }
     scan->frame_messages = 0;
     scan->frame_decode = PYDDSI_DECODE_OTHER;
+    uint64_t given_up = scan->dissector.others[PDI_OTHER_FRAGMENT];
     int status = pdi_dissect(&scan->dissector, frame, &scan->carried);
-    if (status == PYDDSI_AGAIN) {
+    given_up = scan->dissector.others[PDI_OTHER_FRAGMENT] - given_up;
+    if (given_up != 0) {
+        pdi_scan_stranger(scan, PDI_OTHER_FRAGMENT, 0, given_up);
+    }
+    if (status == PYDDSI_END && scan->carried.other != PDI_OTHER_FRAGMENT) {
+        pdi_scan_stranger(scan, scan->carried.other, scan->carried.detail, 1);
+    } else if (status == PYDDSI_AGAIN) {
         scan->frame_decode = PYDDSI_DECODE_WAITS;
     } else if (status == PYDDSI_OK && scan->carried.protocol == 17) {
         udp(scan);

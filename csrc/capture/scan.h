@@ -148,6 +148,8 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message,
 void pdi_rows_fault(struct pdi_scan *scan);
 void pdi_rows_events(struct pdi_scan *scan);
 void pdi_rows_packet(struct pdi_scan *scan);
+/* So many frames hold nothing for us, for this reason. */
+void pdi_scan_stranger(struct pdi_scan *scan, unsigned other, uint32_t detail, uint64_t count);
 /* A row of what a table of the trace holds at this place. */
 void pdi_rows_flow(struct pdi_scan *scan, uint32_t flow);
 void pdi_rows_session(struct pdi_scan *scan, uint32_t session);

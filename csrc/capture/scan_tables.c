@@ -47,6 +47,8 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
     row->nacked = flow->t_nacked;
     row->synchs = flow->t_synchs;
     row->outstanding = flow->t_outstanding;
+    row->gap_pkt = flow->t_gap_packet;
+    row->repeat_pkt = flow->t_repeat_packet;
     row->answer = histograms != NULL ? histograms->answer : NULL;
     row->delivery = histograms != NULL ? histograms->delivery : NULL;
     row->conduit = flow->conduit;
@@ -87,6 +89,8 @@ void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
     row->accept_ns = session->accept_ns;
     row->end_ns = session->end_ns;
     row->end = session->end != PDI_END_NOT ? pdi_session_end_name(session->end) : "capture_end";
+    row->open_pkt = session->open_packet;
+    row->end_pkt = session->end_packet;
     row->seq_bits = session->seq_bits;
     row->reason = session->reason;
     (void)pdi_sink_put(scan->sink);
@@ -264,7 +268,7 @@ int pdi_scan_tell(struct pdi_scan *scan, int table, uint64_t columns)
 void pdi_scan_end(struct pdi_scan *scan)
 {
     pdi_tcp_finish(scan->tcp);
-    scan->dissector.others[PDI_OTHER_FRAGMENT] += pdi_pieces_fini(scan->dissector.pieces);
+    pdi_scan_stranger(scan, PDI_OTHER_FRAGMENT, 0, pdi_pieces_fini(scan->dissector.pieces));
     scan->phase = PDI_PHASE_PARTS;
     scan->frame_used = 0;
     scan->finished = 1;
@@ -329,14 +333,12 @@ void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
     for (uint32_t i = 0; i < container->interfaces && i < PDI_INTERFACES_MAX; i++) {
         facts->capture_dropped += container->interface[i].dropped;
     }
-    for (unsigned i = 0; i < PDI_OTHER_COUNT; i++) {
-        facts->others[i] = scan->dissector.others[i];
-    }
     memcpy(facts->by_kind, trace->by_kind, sizeof facts->by_kind);
     memcpy(facts->by_event, trace->by_event, sizeof trace->by_event);
     facts->repeats = trace->samples_repeated;
     facts->presync = trace->samples_presync;
     facts->missing = trace->samples_missing;
+    facts->fills = trace->samples_filled;
     facts->parties = trace->party_slots.used;
     facts->flows = trace->flow_slots.used;
     facts->sessions = trace->session_slots.used;

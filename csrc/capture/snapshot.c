@@ -260,6 +260,8 @@ static void store_sessions(struct pdi_store *store, const struct pdi_trace *trac
             pdi_store_put_signed(store, session->lease_ns[side]);
             pdi_store_put_bytes(store, session->id_of[side], session->id_size[side]);
         }
+        pdi_store_put(store, session->open_packet);
+        pdi_store_put(store, session->end_packet);
         pdi_store_put(store, session->number);
         pdi_store_put(store, session->state);
         pdi_store_put(store, session->end);
@@ -287,6 +289,8 @@ static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
             (uint8_t)pdi_store_get_bytes(load, session->id_of[side], sizeof session->id_of[side]);
         load->bad |= !trace->parties[session->party[side]].used;
     }
+    session->open_packet = pdi_store_get(load, UINT64_MAX);
+    session->end_packet = pdi_store_get(load, UINT64_MAX);
     session->number = (uint32_t)pdi_store_get(load, UINT32_MAX);
     session->state = (uint8_t)pdi_store_get(load, PDI_SESSION_ENDED);
     session->end = (uint8_t)pdi_store_get(load, PDI_END_COUNT - 1);

@@ -174,6 +174,9 @@ static const struct pdi_column flows[] = {
     F("outstanding_max",
       "most messages that a SYNCH named as not acknowledged; greatest over ranges", INT64, 0, 0,
       I64, outstanding),
+    F("gap_pkt", "first frame with a gap before it; least over ranges", INT64, 1, 0, ID, gap_pkt),
+    F("repeat_pkt", "first frame with a repeat that is not pre-sync; least over ranges", INT64, 1,
+      0, ID, repeat_pkt),
     F("answer_hist",
       "answers by their time (log-linear, capture/histogram.h): added place by place", COUNTS, 1, 1,
       COUNTS, answer),
@@ -207,6 +210,8 @@ static const struct pdi_column sessions[] = {
     S("acceptor_silence_us", "longest silence of the acceptor", INT64, 0, 0, I64, silence_us[1]),
     S("margin_us", "least distance of a silence to its lease; negative: it was longer", INT64, 1, 0,
       I64, margin_us),
+    S("open_pkt", "frame that asked for it, or accepted it", INT64, 1, 0, ID, open_pkt),
+    S("end_pkt", "frame that ended it, or showed that it had ended", INT64, 1, 0, ID, end_pkt),
     S("opener", "the opener as address:port", TEXT, 1, 1, ENDPOINT, end_of[0]),
     S("acceptor", "the acceptor as address:port", TEXT, 1, 1, ENDPOINT, end_of[1]),
 };

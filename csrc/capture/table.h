@@ -87,7 +87,7 @@ struct pdi_row_flow {
     pyddsi_endpoint source, target;
     int64_t first_ns, last_ns, first_usn, last_usn, missing;
     uint64_t messages, samples, bytes, packets, gaps, repeats, presync, fills, old, ambiguous,
-        resets, nacks, nacked, synchs, outstanding;
+        resets, nacks, nacked, synchs, outstanding, gap_pkt, repeat_pkt;
     const uint32_t *answer, *delivery;
     uint16_t conduit;
     uint8_t reliable, seq_bits, multicast;
@@ -100,6 +100,7 @@ struct pdi_row_session {
     pyddsi_endpoint end_of[2];
     pyddsi_bytes id[2];
     int64_t open_ns, accept_ns, end_ns, lease_ms[2], silence_us[2], margin_us;
+    uint64_t open_pkt, end_pkt;
     const char *end;
     uint8_t seq_bits, reason;
 };

@@ -120,6 +120,7 @@ void pdi_trace_begin(struct pdi_trace *trace)
     memset(trace->by_kind, 0, sizeof trace->by_kind);
     trace->samples_repeated = trace->samples_presync = 0;
     trace->samples_missing = 0;
+    trace->samples_filled = 0;
     trace->evicted = trace->forgotten = 0;
     trace->event_count = 0;
     for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
@@ -309,6 +310,7 @@ void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *pa
 {
     struct pdi_party *party = &trace->parties[packet->source];
     trace->event_count = 0;
+    trace->packet_number = packet->number;
     party->packets++;
     party->bytes += size;
     if (packet->time_ns == PDI_TIME_NONE) {

@@ -172,6 +172,7 @@ struct pdi_flow {
     uint64_t t_packet; /* the last packet counted */
     uint64_t t_messages, t_samples, t_bytes, t_packets, t_gaps, t_repeats, t_presync, t_fills,
         t_old, t_nacks, t_nacked, t_synchs, t_outstanding, t_ambiguous, t_resets;
+    uint64_t t_gap_packet, t_repeat_packet; /* the first with one that is not pre-sync; 0: none */
     int64_t t_missing; /* below 0 in a range that fills what was missing before it */
 };
 
@@ -194,8 +195,9 @@ struct pdi_session_seen {
     int64_t silence_ns[2]; /* the longest, of opener and acceptor */
     int64_t lease_ns[2];
     uint32_t party[2];
-    uint32_t next[2]; /* of the same opener, of the same acceptor */
-    uint32_t number;  /* of these two, from 0 */
+    uint32_t next[2];                 /* of the same opener, of the same acceptor */
+    uint64_t open_packet, end_packet; /* frames that show it; 0: none */
+    uint32_t number;                  /* of these two, from 0 */
     uint8_t id_of[2][16];
     uint8_t id_size[2];
     uint8_t used, state; /* enum pdi_session_state */
@@ -271,13 +273,15 @@ struct pdi_trace {
     uint64_t forgotten; /* names, ackers or missing numbers for which there was no room; tally */
     /* the last packet, whose parties nobody sweeps away, and the last message */
     uint32_t busy[2];
+    uint64_t packet_number;
     struct pdi_event events[PDI_EVENTS_MAX];
     uint32_t event_count;
     /* tallies */
     uint64_t by_event[PDI_EVENT_COUNT];
     uint64_t by_kind[PYDDSI_KIND_COUNT];
     uint64_t samples_repeated, samples_presync; /* of data alone, */
-    int64_t samples_missing;                    /* and those still missing */
+    int64_t samples_missing;                    /* those still missing, */
+    uint64_t samples_filled;                    /* and those that were */
     /* quick ways: no truth is here alone */
     struct {
         uint64_t ep;

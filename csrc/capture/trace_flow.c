@@ -132,6 +132,7 @@ void pdi_flow_tally(struct pdi_flow *flow)
     flow->t_messages = flow->t_samples = flow->t_bytes = flow->t_packets = 0;
     flow->t_gaps = flow->t_repeats = flow->t_presync = flow->t_fills = flow->t_old = 0;
     flow->t_missing = 0;
+    flow->t_gap_packet = flow->t_repeat_packet = 0;
     flow->t_nacks = flow->t_nacked = flow->t_synchs = flow->t_outstanding = 0;
     flow->t_ambiguous = flow->t_resets = 0;
 }
@@ -205,6 +206,7 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
         flow->t_missing--;
         if (is_data(message->kind)) {
             trace->samples_missing--;
+            trace->samples_filled++;
         }
         if (flow->sent != PDI_NONE32 && usn >= flow->base && time_ns != PDI_TIME_NONE) {
             *pdi_flow_sent_at(trace, flow, usn) = (uint64_t)time_ns;
@@ -311,6 +313,12 @@ static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
             flow->t_first_ns = packet->time_ns;
         }
         flow->t_last_ns = packet->time_ns > flow->t_last_ns ? packet->time_ns : flow->t_last_ns;
+    }
+    if (note->event == PDI_SEQ_GAP && flow->t_gap_packet == 0) {
+        flow->t_gap_packet = packet->number;
+    }
+    if (note->event == PDI_SEQ_REPEAT && flow->t_repeat_packet == 0) {
+        flow->t_repeat_packet = packet->number;
     }
     if (flow->t_first_usn == PDI_NONE64 || note->usn < flow->t_first_usn) {
         flow->t_first_usn = note->usn;

@@ -104,6 +104,7 @@ void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
 void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                           const pyddsi_message *message, pyddsi_note *note);
 void pdi_sessions_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
+/* It is over at this time, which the packet at hand shows. */
 void pdi_session_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
 void pdi_session_free(struct pdi_trace *trace, uint32_t session);
 /* Takes in what a snapshot told of it; false: its two have a session, or are one. */

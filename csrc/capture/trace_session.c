@@ -103,6 +103,7 @@ static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor
         .end_ns = PDI_NONE64,
         .lease_ns = {PDI_NONE64, PDI_NONE64},
         .party = {opener, acceptor},
+        .open_packet = trace->packet_number,
         .number = number,
         .state = PDI_SESSION_OPENING,
         .seq_bits = trace->parties[opener].seq_bits,
@@ -147,6 +148,7 @@ void pdi_session_end(struct pdi_trace *trace, uint32_t index, unsigned end, int6
     session->state = PDI_SESSION_ENDED;
     session->end = (uint8_t)end;
     session->end_ns = time_ns;
+    session->end_packet = trace->packet_number;
     part(trace, session->party[0], session->party[1]);
     part(trace, session->party[1], session->party[0]);
 }

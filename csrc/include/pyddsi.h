@@ -1345,8 +1345,16 @@ void pyddsi_scan_end(pyddsi_scan *scan);
 pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *source, uint8_t space,
                               uint64_t rid);
 
+/* Frames that hold nothing that we read: why, more exactly (an ethertype, a protocol, a link type), and how many. */
+typedef struct {
+    uint64_t count;
+    uint32_t detail;
+    uint8_t other;
+} pyddsi_stranger;
+
 /* What a scan adds up to. */
 typedef struct {
+    pyddsi_stranger strangers[24]; /* as far as there is room; then by_decode has the rest */
     uint64_t frames, packets, messages,
         bytes; /* packets and messages of the protocol, and bytes of the file */
     int64_t first_ns,
@@ -1361,13 +1369,11 @@ typedef struct {
     uint64_t over_snap, over_wire; /* frames that contradict their header */
     uint64_t capture_dropped;      /* frames that the capturing lost itself, as it says */
     uint64_t foreign_udp, foreign_tcp;
-    uint64_t others[16];  /* frames that hold neither, by reason */
-    uint64_t by_kind[32]; /* messages and markers */
     uint64_t by_event[24];
     uint64_t event_packet[24]; /* the first frame with each event */
     int64_t event_ns[24];      /* and its time */
     uint64_t by_decode[8];
-    uint64_t repeats, presync; /* samples */
+    uint64_t repeats, presync, fills; /* samples */
     int64_t missing;
     uint64_t parties, flows, sessions, resources;
     uint64_t evicted, forgotten, doubles;
@@ -1377,8 +1383,8 @@ typedef struct {
 void pyddsi_scan_look(pyddsi_scan *scan, pyddsi_scan_facts *facts);
 const char *pyddsi_event_word(int event);
 const char *pyddsi_damage_word(int damage);
-/* "ethertype", ...: what others[] counts. */
-const char *pyddsi_other_word(int other);
+/* "ethertype 0x0806", "IP protocol 1", ...: ended by a zero if there is room. */
+void pyddsi_other_print(int other, uint32_t detail, char *out, size_t room);
 
 /* cffi: end */
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple, Self
 
-from pyddsi._native import ffi, lib, text
+from pyddsi._native import ffi
 from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._scan import NONE, Scan, Settings
 
@@ -90,12 +90,7 @@ class Datagrams:
     @property
     def skipped(self) -> Counter[str]:
         """Frames that held no UDP or TCP that could be reached, by reason."""
-        others = self._scan.facts().others
-        found: Counter[str] = Counter()
-        for number, count in enumerate(others):
-            if count:
-                found[text(lib.pyddsi_other_word(number))] += count
-        return found
+        return self._scan.strangers()
 
     @property
     def problems(self) -> list[str]:

@@ -102,7 +102,7 @@ class Index:
 
 def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], None] | None) -> None:
     """Advance over what is not indexed yet, with a stop at each chunk."""
-    raw, used = scan._raw, scan._used  # noqa: SLF001 - the index is the scan's other half
+    raw, used = scan.raw, scan._used  # noqa: SLF001 - the index is the scan's other half
     window = Window(source)
     at = index.chunks[-1].offset
     next_at = at + CHUNK_BYTES

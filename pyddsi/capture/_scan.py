@@ -10,11 +10,12 @@ The core neither opens nor reads anything; what stands between it and the file i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pyddsi._native import ffi, lib, scan_batch, scan_schema, text
+from pyddsi._native import ffi, lib, scan_batch, scan_rows, scan_schema, text
 from pyddsi.capture._bytes import Bytes, Window, stranger
 from pyddsi.capture._table import column_bits, table_number
 from pyddsi.capture._where import compile_where
@@ -79,7 +80,9 @@ class Batch:
         return self._schema, self._array
 
 
-def _options(settings: Settings, request: Request | None) -> tuple[Any, list[Any]]:
+def _options(
+    settings: Settings, request: Request | None, *, tally: bool
+) -> tuple[Any, list[Any]]:
     """As the core takes them, and what must be kept until it has."""
     options = ffi.new("pyddsi_scan_options *")
     kept: list[Any] = [options]
@@ -91,7 +94,8 @@ def _options(settings: Settings, request: Request | None) -> tuple[Any, list[Any
     for i, port in enumerate(settings.ports):
         options.ports[i] = port
     options.table = lib.PYDDSI_TABLE_NONE
-    options.window_ns = SECOND
+    options.tally = tally
+    options.window_ns = SECOND if not tally else EVER
     options.from_ns, options.until_ns = NONE, EVER
     if request is None:
         return options, kept
@@ -127,17 +131,18 @@ class Scan:
 
     settings: Settings
     request: Request | None = None
+    tally: bool = False
     problems: list[Problem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        options, self._kept = _options(self.settings, self.request)
+        options, self._kept = _options(self.settings, self.request, tally=self.tally)
         status = ffi.new("int *")
         raw = lib.pyddsi_scan_open(options, status)
         if raw == ffi.NULL:
             if status[0] == lib.PYDDSI_NO_SPACE:
                 raise MemoryError("there is no memory for reading a capture")
             raise ValueError("the core does not take these settings of a scan")
-        self._raw: Any = ffi.gc(raw, lib.pyddsi_scan_close)
+        self.raw: Any = ffi.gc(raw, lib.pyddsi_scan_close)
         self._address = int(ffi.cast("uintptr_t", raw))
         self._used = ffi.new("size_t *")
         self.files = 0
@@ -147,20 +152,30 @@ class Scan:
     def facts(self) -> Any:
         """What it adds up to so far, as the core has it."""
         facts = ffi.new("pyddsi_scan_facts *")
-        lib.pyddsi_scan_look(self._raw, facts)
+        lib.pyddsi_scan_look(self.raw, facts)
         return facts
+
+    def strangers(self) -> Counter[str]:
+        """Frames that hold neither UDP nor TCP that could be reached, by reason."""
+        found: Counter[str] = Counter()
+        out = ffi.new("char[]", 64)
+        for one in self.facts().strangers:
+            if one.count:
+                lib.pyddsi_other_print(one.other, one.detail, out, 64)
+                found[text(out)] += one.count
+        return found
 
     def snapshot(self) -> bytes:
         """The state between two frames."""
-        size = lib.pyddsi_scan_snapshot(self._raw, ffi.NULL, 0)
+        size = lib.pyddsi_scan_snapshot(self.raw, ffi.NULL, 0)
         out = ffi.new("uint8_t[]", size)
-        lib.pyddsi_scan_snapshot(self._raw, out, size)
+        lib.pyddsi_scan_snapshot(self.raw, out, size)
         return bytes(ffi.buffer(out, size))
 
     def restore(self, snapshot: bytes) -> bool:
         """Go on from there; False: it is none."""
         return bool(
-            lib.pyddsi_scan_restore(self._raw, ffi.from_buffer(snapshot), len(snapshot))
+            lib.pyddsi_scan_restore(self.raw, ffi.from_buffer(snapshot), len(snapshot))
             == lib.PYDDSI_OK
         )
 
@@ -177,7 +192,7 @@ class Scan:
 
     def begin(self, number: int) -> None:
         """Another file comes, with this number. What is known of sessions stays."""
-        lib.pyddsi_scan_file(self._raw, number)
+        lib.pyddsi_scan_file(self.raw, number)
         self.files += 1
 
     def rows(self, source: Bytes, part: Range | None = None) -> Iterator[Batch]:
@@ -187,11 +202,11 @@ class Scan:
             source.seek(part.start)
         if part.snapshot is not None and not self.restore(part.snapshot):
             raise CaptureError(f"{source.name}: its index is damaged; it is made anew if you delete it")
-        lib.pyddsi_scan_limit(self._raw, 2**64 - 1 if part.stop is None else part.stop)
+        lib.pyddsi_scan_limit(self.raw, 2**64 - 1 if part.stop is None else part.stop)
         window = Window(source)
         ended = False
         while not ended:
-            status = lib.pyddsi_scan_input(self._raw, window.pointer, window.left, self._used)
+            status = lib.pyddsi_scan_input(self.raw, window.pointer, window.left, self._used)
             window.at += self._used[0]
             if status == lib.PYDDSI_AGAIN:
                 yield from self._batch()
@@ -205,9 +220,18 @@ class Scan:
 
     def finish(self, *, whole: bool = True) -> Iterator[Batch]:
         """What is left: the rows that are not full a batch, and of what was not over."""
-        while lib.pyddsi_scan_finish(self._raw, whole) == lib.PYDDSI_AGAIN:
+        while lib.pyddsi_scan_finish(self.raw, whole) == lib.PYDDSI_AGAIN:
             yield from self._batch()
         yield from self._batch()
+
+    def tell(self, table: str, wanted: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """After `finish`, of a scan without a table: the rows of one that tells what has been added up, as tuples."""
+        status = lib.pyddsi_scan_tell(self.raw, table_number(table), column_bits(table, wanted))
+        assert status == lib.PYDDSI_OK, table  # noqa: S101 - only of these tables
+        rows: list[tuple[Any, ...]] = []
+        while lib.pyddsi_scan_finish(self.raw, True) == lib.PYDDSI_AGAIN:  # noqa: FBT003 - C has no names
+            rows += scan_rows(self._address)
+        return rows + scan_rows(self._address)
 
     # ---- packets and datagrams ----
 
@@ -219,7 +243,7 @@ class Scan:
         broken: CaptureError | None = None
         ended = False
         while True:
-            status = take(self._raw, window.pointer, window.left, self._used, item)
+            status = take(self.raw, window.pointer, window.left, self._used, item)
             found = status == lib.PYDDSI_OK and item.number
             if found:
                 yield item
@@ -237,7 +261,7 @@ class Scan:
             # what waits for a missing piece is still whole: it goes before the error
             window.at = window.have
             ended = True
-            lib.pyddsi_scan_end(self._raw)
+            lib.pyddsi_scan_end(self.raw)
         if broken is not None:
             raise broken
 
