@@ -282,7 +282,7 @@ pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *so
 struct pdi_batch *pdi_scan_take(pyddsi_scan *scan, int *status)
 {
     struct pdi_sink *sink = scan->core->sink;
-    *status = sink != NULL ? PYDDSI_OK : PYDDSI_BAD_ARGUMENT;
+    *status = sink != NULL ? PYDDSI_OK : PYDDSI_END;
     if (sink == NULL) {
         return NULL;
     }
@@ -331,9 +331,9 @@ void pyddsi_other_print(int other, uint32_t detail, char *out, size_t room)
     pdi_other_print((unsigned)other, detail, out, room);
 }
 
-const char *pyddsi_damage_word(int damage)
+void pyddsi_scan_damage(const pyddsi_scan *scan, char *out, size_t room)
 {
-    return pdi_container_why((unsigned)damage);
+    pdi_container_why(&scan->core->container, out, room);
 }
 
 void pyddsi_scan_look(pyddsi_scan *scan, pyddsi_scan_facts *facts)

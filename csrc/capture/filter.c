@@ -61,7 +61,9 @@ static pyddsi_bytes view(const void *data, size_t size)
 /* An endpoint as address:port, or its address alone. */
 static pyddsi_bytes endpoint_text(const pyddsi_endpoint *at, bool port, char *room, size_t size)
 {
-    size_t length = at->kind != 0 ? pdi_endpoint_print(at, room, size) : 0;
+    pyddsi_endpoint plain = *at; /* TCP and UDP are written alike: the scheme is left out */
+    plain.kind = at->kind > 10 ? (uint8_t)(at->kind - 10) : at->kind;
+    size_t length = at->kind != 0 ? pdi_endpoint_print(&plain, room, size) : 0;
     if (length == 0 || length >= size) {
         return view(NULL, 0);
     }

@@ -9,6 +9,7 @@
 #include "wire/decode.h"
 
 #define ROWS_USUAL   65536U
+#define LOOKED_AT    64U              /* bytes of a datagram that is held against the last ones */
 #define DOUBLE_NS    INT64_C(1000000) /* a copy of a datagram comes within this */
 #define SWEPT_ROWS   20000U
 #define SWEPT_BYTES  (16U << 20)
@@ -58,6 +59,18 @@ static bool is_light(const struct pdi_scan *scan)
     return scan->sink != NULL && scan->options.table == PYDDSI_TABLE_PACKETS &&
            !pdi_sink_wants(scan->sink, offsetof(struct pdi_row_packet, messages), true) &&
            !pdi_sink_wants(scan->sink, offsetof(struct pdi_row_packet, decode), true);
+}
+
+/* Whether anything is wanted of what a message means to those before it. */
+static bool wants_notes(const struct pdi_sink *sink)
+{
+    size_t from = offsetof(struct pdi_row_message, note), to = from + sizeof(pyddsi_note);
+    for (size_t at = from; at < to; at++) { /* the offsets of its fields are among them */
+        if (pdi_sink_wants(sink, at, false)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void flow_goes(void *context, uint32_t flow)
@@ -142,6 +155,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
             pdi_sink_wants(scan->sink, offsetof(struct pdi_row_message, payload), false);
     }
     scan->light = is_light(scan);
+    scan->stateless = options->table == PYDDSI_TABLE_MESSAGES && !wants_notes(scan->sink);
     return PYDDSI_OK;
 }
 
@@ -184,7 +198,7 @@ static void packet_begin(struct pdi_scan *scan, pyddsi_bytes bytes, const pyddsi
     pdi_trace_packet(scan->trace, &scan->packet, bytes.size);
     scan->facts.packets++;
     if (scan->sink != NULL && scan->options.table != PYDDSI_TABLE_PACKETS) {
-        struct pdi_row_packet *now = &scan->sink->now;
+        struct pdi_row_packet *now = pdi_sink_packet(scan->sink);
         now->pkt = number;
         now->offset = offset;
         now->ts_ns = time_ns;
@@ -194,7 +208,6 @@ static void packet_begin(struct pdi_scan *scan, pyddsi_bytes bytes, const pyddsi
         now->src_ep = scan->trace->parties[scan->packet.source].ep;
         now->dst_ep = scan->trace->parties[scan->packet.target].ep;
         now->multicast = scan->trace->parties[scan->packet.target].group;
-        pdi_sink_packet(scan->sink);
     }
     if (scan->trace->event_count != 0) {
         pdi_rows_events(scan);
@@ -240,6 +253,13 @@ static bool room_for(const struct pdi_scan *scan, size_t bytes)
     return pdi_scan_fits(scan, bytes + 2 * PDI_EVENTS_MAX, 32 * bytes + NAMES_OF_ROW);
 }
 
+/* Whether a kind is about numbers of a flow and nothing else. */
+static bool numbered(unsigned kind)
+{
+    return kind == PYDDSI_SDATA || kind == PYDDSI_BDATA || kind == PYDDSI_WDATA ||
+           kind == PYDDSI_SYNCH || kind == PYDDSI_ACKNACK || kind == PYDDSI_PULL;
+}
+
 /* Messages up to the end of the packet: OK, or AGAIN if the batch is full. */
 static int messages_step(struct pdi_scan *scan)
 {
@@ -264,7 +284,11 @@ static int messages_step(struct pdi_scan *scan)
             continue;
         }
         scan->trace->event_count = 0;
-        pdi_trace_message(scan->trace, &scan->packet, &message, &note);
+        if (!scan->stateless || !numbered(message.kind)) {
+            pdi_trace_message(scan->trace, &scan->packet, &message, &note);
+        } else {
+            scan->trace->by_kind[message.kind]++;
+        }
         if (scan->notes != NULL && scan->note_count < PDI_NOTES_MAX) {
             scan->notes[scan->note_count++] = note;
         }
@@ -294,28 +318,25 @@ static void note_time(struct pdi_scan *scan, int64_t time_ns)
     facts->last_ns = time_ns > facts->last_ns ? time_ns : facts->last_ns;
 }
 
-/* Whether this datagram was there a moment ago, word for word. */
+/* Whether this datagram was there a moment ago, word for word as far as its length, its IP identity and its first bytes
+ * tell. */
 static bool is_double(struct pdi_scan *scan)
 {
     const struct pdi_carried *carried = &scan->carried;
     uint64_t hash =
         pdi_mix(pdi_endpoint_hash(&carried->source), pdi_endpoint_hash(&carried->target) + 1);
     hash = pdi_mix(hash, (uint64_t)carried->identity << 32 | carried->whole);
-    for (uint32_t i = 0; i + 8 <= carried->size && i < 2048; i += 8) {
+    for (uint32_t i = 0; i + 8 <= carried->size && i < LOOKED_AT; i += 8) {
         uint64_t word;
         memcpy(&word, carried->data + i, sizeof word);
         hash = pdi_mix(hash, word);
     }
-    for (uint32_t i = 0; i < PDI_RECENT_MAX; i++) {
-        int64_t apart = scan->frame.time_ns - scan->recent[i].time_ns;
-        if (scan->recent[i].hash == hash && apart <= DOUBLE_NS && apart >= -DOUBLE_NS) {
-            scan->recent[i].hash = 0; /* a third one is no copy of the second */
-            return true;
-        }
-    }
-    scan->recent[scan->recent_at] = (struct pdi_recent){hash, scan->frame.time_ns};
-    scan->recent_at = (scan->recent_at + 1) % PDI_RECENT_MAX;
-    return false;
+    struct pdi_recent *recent = &scan->recent[hash % PDI_RECENT_MAX];
+    int64_t apart = scan->frame.time_ns - recent->time_ns;
+    bool copy = recent->hash == hash && apart <= DOUBLE_NS && apart >= -DOUBLE_NS;
+    *recent = (struct pdi_recent){copy ? 0 : hash,
+                                  scan->frame.time_ns}; /* a third is no copy of the second */
+    return copy;
 }
 
 /* The row of a frame, when everything about it is known. */
@@ -338,7 +359,7 @@ static void udp(struct pdi_scan *scan)
         scan->facts.foreign_udp++;
         return;
     }
-    if (scan->options.dedupe || scan->sink == NULL) {
+    if (scan->options.dedupe || scan->options.tally) {
         bool copy = scan->frame.time_ns != PDI_TIME_NONE && is_double(scan);
         scan->facts.doubles += copy;
         if (copy && scan->options.dedupe) {
@@ -434,7 +455,7 @@ static int frames_step(struct pdi_scan *scan, const uint8_t *data, size_t size, 
     }
     if (status == PYDDSI_BAD_INPUT) {
         scan->facts.damage = scan->container.damage;
-        scan->facts.damage_at = scan->container.at + scan->frame_used;
+        scan->facts.damage_at = scan->container.at;
         return status;
     }
     *used += scan->frame_used;

@@ -67,6 +67,8 @@ struct pdi_scan {
     struct pdi_filter filter;
     pyddsi_reading reading[2]; /* of those without extensions, and with */
     uint8_t light;             /* frames are all that is wanted: nothing is decoded */
+    uint8_t
+        stateless; /* nothing is wanted that depends on earlier messages: numbers are not followed */
     uint8_t with_uri, with_payload;
     uint8_t finished;
     uint64_t limit;

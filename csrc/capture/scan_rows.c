@@ -82,7 +82,9 @@ static void message_row(struct pdi_scan *scan, const pyddsi_message *message,
     row->samples =
         message->kind == PYDDSI_BDATA ? (uint32_t)message->samples.count : (has & HAS_PAYLOAD) != 0;
     row->payload_len = (uint32_t)payload_size(message, has);
-    row->note = *note;
+    if (!scan->stateless) {
+        row->note = *note;
+    }
     if (scan->with_uri) {
         row->uri = message->kind == PYDDSI_WDATA
                        ? message->uri
@@ -278,13 +280,15 @@ void pdi_rows_packet(struct pdi_scan *scan)
         return;
     }
     bool ends = carried->source.kind != 0;
-    scan->sink->now = (struct pdi_row_packet){
+    *pdi_sink_packet(scan->sink) = (struct pdi_row_packet){
         .pkt = frame->number,
         .offset = frame->offset,
         .ts_ns = frame->time_ns,
         .src_ep = ends ? pdi_endpoint_hash(&carried->source) : (uint64_t)PDI_NONE64,
         .dst_ep = ends ? pdi_endpoint_hash(&carried->target) : (uint64_t)PDI_NONE64,
-        .payload = {carried->data, carried->size},
+        .payload = {carried->data, carried->size < scan->options.payload_max
+                                       ? carried->size
+                                       : scan->options.payload_max},
         .source = carried->source,
         .target = carried->target,
         .file = (uint32_t)scan->options.file,
@@ -301,10 +305,6 @@ void pdi_rows_packet(struct pdi_scan *scan)
         .direction = frame->direction,
         .decode = scan->frame_decode,
     };
-    if (scan->sink->now.payload.size > scan->options.payload_max) {
-        scan->sink->now.payload.size = scan->options.payload_max;
-    }
-    pdi_sink_packet(scan->sink);
     (void)pdi_sink_row(scan->sink);
     (void)pdi_sink_put(scan->sink);
 }

@@ -2,7 +2,7 @@
  *
  *     layout │ container │ pieces │ TCP │ streams that are read │ copies │ times │ trace
  *
- * Each part that is written by somebody else has its size in front. As in snapshot.c, reading believes nothing; a state
+ * Each part that is written by somebody else has its size in front. As in trace_store.c, reading believes nothing; a state
  * that is refused leaves a scan that must be closed.
  */
 #include <string.h>
@@ -13,11 +13,11 @@
 
 static void store_container(struct pdi_store *store, const struct pdi_container *container)
 {
-    uint32_t kept =
-        container->interfaces < PDI_INTERFACES_MAX ? container->interfaces : PDI_INTERFACES_MAX;
     pdi_store_put(store, container->kind);
     pdi_store_put(store, container->swapped);
+    pdi_store_put(store, container->quick);
     pdi_store_put(store, container->fcs);
+    pdi_store_put(store, container->framed);
     pdi_store_put(store, container->link);
     pdi_store_put(store, container->unit_ns);
     pdi_store_put(store, container->snap);
@@ -26,12 +26,14 @@ static void store_container(struct pdi_store *store, const struct pdi_container 
     pdi_store_put(store, container->at);
     pdi_store_put(store, container->skip);
     pdi_store_put(store, container->frames);
+    pdi_store_put(store, container->dropped);
     pdi_store_put(store, container->interfaces);
-    for (uint32_t i = 0; i < kept; i++) {
+    for (uint32_t i = 0; i < container->interfaces && i < PDI_INTERFACES_MAX; i++) {
         const struct pdi_interface *interface = &container->interface[i];
         pdi_store_put_signed(store, interface->offset_s);
         pdi_store_put(store, interface->multiply);
         pdi_store_put(store, interface->divide);
+        pdi_store_put(store, interface->shift);
         pdi_store_put(store, interface->snap);
         pdi_store_put(store, interface->link);
         pdi_store_put(store, interface->fcs);
@@ -43,7 +45,9 @@ static void load_container(struct pdi_restore *load, struct pdi_container *conta
 {
     container->kind = (uint8_t)pdi_store_get(load, PDI_CONTAINER_PCAPNG);
     container->swapped = (uint8_t)pdi_store_get(load, 1);
+    container->quick = (uint8_t)pdi_store_get(load, 1);
     container->fcs = (uint8_t)pdi_store_get(load, 255);
+    container->framed = (uint8_t)pdi_store_get(load, 1);
     container->link = (uint16_t)pdi_store_get(load, UINT16_MAX);
     container->unit_ns = (uint32_t)pdi_store_get(load, 1000);
     container->snap = (uint32_t)pdi_store_get(load, UINT32_MAX);
@@ -52,12 +56,15 @@ static void load_container(struct pdi_restore *load, struct pdi_container *conta
     container->at = pdi_store_get(load, UINT64_MAX);
     container->skip = pdi_store_get(load, UINT64_MAX);
     container->frames = pdi_store_get(load, UINT64_MAX);
+    container->dropped = pdi_store_get(load, UINT64_MAX);
     container->interfaces = (uint32_t)pdi_store_get(load, UINT32_MAX);
+    load->bad |= container->quick && (container->kind != PDI_CONTAINER_PCAP || container->swapped);
     for (uint32_t i = 0; i < container->interfaces && i < PDI_INTERFACES_MAX; i++) {
         struct pdi_interface *interface = &container->interface[i];
         interface->offset_s = pdi_store_get_signed(load);
-        interface->multiply = pdi_store_get(load, UINT64_MAX);
+        interface->multiply = (uint32_t)pdi_store_get(load, UINT32_MAX);
         interface->divide = pdi_store_get(load, UINT64_MAX);
+        interface->shift = (uint8_t)pdi_store_get(load, 63);
         interface->snap = (uint32_t)pdi_store_get(load, UINT32_MAX);
         interface->link = (uint16_t)pdi_store_get(load, UINT16_MAX);
         interface->fcs = (uint8_t)pdi_store_get(load, UINT8_MAX);

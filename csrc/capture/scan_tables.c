@@ -66,7 +66,7 @@ static int64_t least(int64_t a, int64_t b)
 void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
 {
     const struct pdi_trace *trace = scan->trace;
-    const struct pdi_session_seen *session = &trace->sessions[index];
+    const struct pdi_seen *session = &trace->sessions[index];
     struct pdi_row_session *row = pdi_sink_row(scan->sink);
     int64_t margin = INT64_MAX;
     row->file = (uint32_t)scan->options.file;
@@ -88,7 +88,7 @@ void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
     row->open_ns = session->open_ns;
     row->accept_ns = session->accept_ns;
     row->end_ns = session->end_ns;
-    row->end = session->end != PDI_END_NOT ? pdi_session_end_name(session->end) : "capture_end";
+    row->end = session->end != PDI_END_NOT ? pdi_seen_end_name(session->end) : "capture_end";
     row->open_pkt = session->open_packet;
     row->end_pkt = session->end_packet;
     row->seq_bits = session->seq_bits;
@@ -241,10 +241,10 @@ static void silences(struct pdi_scan *scan)
     scan->packet.number = scan->container.frames;
     scan->messages = 0;
     if (scan->sink != NULL) {
-        scan->sink->now = (struct pdi_row_packet){.pkt = scan->container.frames,
-                                                  .ts_ns = scan->facts.last_ns,
-                                                  .file = (uint32_t)scan->options.file};
-        pdi_sink_packet(scan->sink);
+        *pdi_sink_packet(scan->sink) =
+            (struct pdi_row_packet){.pkt = scan->container.frames,
+                                    .ts_ns = scan->facts.last_ns,
+                                    .file = (uint32_t)scan->options.file};
     }
     pdi_trace_finish(scan->trace, scan->finish_at++, scan->latest_ns);
     pdi_rows_events(scan);
@@ -330,9 +330,7 @@ void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
     facts->sections = container->sections;
     facts->over_snap = container->over_snap;
     facts->over_wire = container->over_wire;
-    for (uint32_t i = 0; i < container->interfaces && i < PDI_INTERFACES_MAX; i++) {
-        facts->capture_dropped += container->interface[i].dropped;
-    }
+    facts->capture_dropped = container->dropped;
     memcpy(facts->by_kind, trace->by_kind, sizeof facts->by_kind);
     memcpy(facts->by_event, trace->by_event, sizeof trace->by_event);
     facts->repeats = trace->samples_repeated;

@@ -51,8 +51,8 @@ bool pdi_sink_wants(const struct pdi_sink *sink, size_t at, bool of_packet)
 void pdi_sink_begin(struct pdi_sink *sink, uint32_t capacity)
 {
     sink->capacity = capacity;
-    sink->rows = sink->pending = sink->packets = 0;
-    sink->placed = 0;
+    sink->rows = sink->pending =
+        0; /* the packet at hand stays: a batch may be full in its middle */
     for (uint32_t i = 0; i < sink->count; i++) {
         sink->array[i].used = 0;
         sink->array[i].nulls = 0;
@@ -76,14 +76,20 @@ bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes)
     return true;
 }
 
-void *pdi_sink_row(struct pdi_sink *sink)
+struct pdi_row_packet *pdi_sink_packet(struct pdi_sink *sink)
 {
-    if (sink->pending == PDI_SINK_BLOCK || (!sink->placed && sink->packets == PDI_SINK_BLOCK)) {
+    sink->placed = 0;
+    if (sink->packets == PDI_SINK_BLOCK) {
         pdi_sink_flush(sink);
     }
-    if (!sink->placed) {
-        sink->packet[sink->packets++] = sink->now;
-        sink->placed = 1;
+    sink->placed = 1;
+    return &sink->packet[sink->packets++];
+}
+
+void *pdi_sink_row(struct pdi_sink *sink)
+{
+    if (sink->pending == PDI_SINK_BLOCK) {
+        pdi_sink_flush(sink);
     }
     struct pdi_row *row = (void *)(sink->block + (size_t)sink->pending * sink->table->row_bytes);
     row->packet = sink->packets - 1;
@@ -301,6 +307,8 @@ void pdi_sink_flush(struct pdi_sink *sink)
     }
     sink->rows += sink->pending;
     sink->pending = 0;
-    sink->packets = 0;
-    sink->placed = 0;
+    if (sink->placed) { /* more rows of it may come */
+        sink->packet[0] = sink->packet[sink->packets - 1];
+    }
+    sink->packets = sink->placed;
 }

@@ -1,6 +1,6 @@
 /* sink.h - rows become columns: the arrays of one batch, and how they are filled.
  *
- *     row ─► filter ─► block of 256 rows ─► one loop for each wanted column ─► arrays of the batch
+ *     row ─► filter ─► block of 128 rows ─► one loop for each wanted column ─► arrays of the batch
  *                      in the nearest cache                                     the caller's memory
  *
  * A row is written once as a struct, and taken apart block by block, so each loop moves one kind of value and the compiler
@@ -17,7 +17,7 @@
 #include "capture/table.h"
 
 enum {
-    PDI_SINK_BLOCK = 256,
+    PDI_SINK_BLOCK = 128,
     PDI_SINK_ROW_MAX = 512,       /* bytes of the largest row */
     PDI_SINK_VALUE_MAX = 1 << 18, /* bytes of the longest value */
 };
@@ -45,7 +45,6 @@ struct pdi_sink {
     uint8_t placed;   /* the packet at hand has a place */
     uint8_t varying;  /* a column of any length is wanted */
     struct pdi_array array[PYDDSI_COLUMNS_MAX];
-    struct pdi_row_packet now; /* the packet at hand */
     struct pdi_row_packet packet[PDI_SINK_BLOCK];
     /* rows, one behind the other */
     _Alignas(16) uint8_t block[(size_t)PDI_SINK_BLOCK * PDI_SINK_ROW_MAX];
@@ -62,11 +61,8 @@ void pdi_sink_begin(struct pdi_sink *sink, uint32_t capacity);
 /* Whether so many more rows fit, and so many bytes in each column of texts. */
 bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes);
 
-/* Another packet is at hand; |sink|->now is to be filled. */
-static inline void pdi_sink_packet(struct pdi_sink *sink)
-{
-    sink->placed = 0;
-}
+/* Another packet is at hand: its place, to be filled at once. */
+struct pdi_row_packet *pdi_sink_packet(struct pdi_sink *sink);
 
 /* Memory for the next row, which is in the batch when it is put; one that is not put is forgotten. */
 void *pdi_sink_row(struct pdi_sink *sink);

@@ -123,10 +123,11 @@ void pdi_trace_begin(struct pdi_trace *trace)
     trace->samples_filled = 0;
     trace->evicted = trace->forgotten = 0;
     trace->event_count = 0;
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+    /* a trace that was just made has nothing to set, and its tables need not be touched */
+    for (uint32_t i = 0; trace->party_slots.used != 0 && i < PDI_PARTIES_MAX; i++) {
         trace->parties[i].packets = trace->parties[i].bytes = 0;
     }
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; trace->flow_slots.used != 0 && i < PDI_FLOWS_MAX; i++) {
         if (trace->flows[i].used) {
             pdi_flow_tally(&trace->flows[i]);
             pdi_histograms_clear(trace, &trace->flows[i]);
@@ -194,7 +195,7 @@ uint32_t pdi_party_find(struct pdi_trace *trace, const pyddsi_endpoint *at)
         trace->cache[ep % PDI_CACHE].party = party;
     }
     /* two endpoints with one number: the second is nobody */
-    return pdi_endpoint_equal(&trace->parties[party].at, at) ? party : PDI_NONE32;
+    return pdi_endpoint_same(&trace->parties[party].at, at) ? party : PDI_NONE32;
 }
 
 void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoint *at)
@@ -267,11 +268,22 @@ static bool looks_ours(const uint8_t *data, size_t size)
     return any;
 }
 
+/* The party with this endpoint, which often is that of the last packet. */
+static uint32_t find_again(struct pdi_trace *trace, uint32_t last, const pyddsi_endpoint *at)
+{
+    if (last != PDI_NONE32 && trace->parties[last].used &&
+        pdi_endpoint_same(&trace->parties[last].at, at)) {
+        return last;
+    }
+    return pdi_party_find(trace, at);
+}
+
 bool pdi_trace_ours(struct pdi_trace *trace, const pyddsi_endpoint *source,
                     const pyddsi_endpoint *target, const uint8_t *data, size_t size,
                     struct pdi_trace_packet *packet)
 {
-    uint32_t from = pdi_party_find(trace, source), to = pdi_party_find(trace, target);
+    uint32_t from = find_again(trace, trace->busy[0], source),
+             to = find_again(trace, trace->busy[1], target);
     struct pdi_party *const parties = trace->parties;
     bool known =
         (from != PDI_NONE32 && parties[from].speaks) || (to != PDI_NONE32 && parties[to].speaks);
@@ -319,7 +331,7 @@ void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *pa
     if (party->last_ns == PDI_NONE64) {
         party->first_ns = packet->time_ns;
     } else if (party->sessions != PDI_NONE32) {
-        pdi_sessions_heard(trace, packet->source, packet->time_ns, false);
+        pdi_seen_heard(trace, packet->source, packet->time_ns, false);
     }
     party->last_ns = packet->time_ns > party->last_ns ? packet->time_ns : party->last_ns;
 }
@@ -357,7 +369,7 @@ void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
         pdi_ack_count(trace, packet, message, note);
         break;
     default:
-        pdi_sessions_message(trace, packet, message, note);
+        pdi_seen_message(trace, packet, message, note);
         break;
     }
 }
@@ -382,6 +394,6 @@ void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns)
     trace->event_count = 0;
     if (trace->parties[party].used && trace->parties[party].last_ns != PDI_NONE64 &&
         time_ns != PDI_TIME_NONE) {
-        pdi_sessions_heard(trace, party, time_ns, true);
+        pdi_seen_heard(trace, party, time_ns, true);
     }
 }

@@ -17,7 +17,7 @@
  * What the numbers mean is written in docs/inside/capture.md, which the Wireshark dissector follows as well.
  *
  * A range of a capture is read by itself when the state at its start is known. So everything here is split in two: what
- * is carried on (and lies in a snapshot: snapshot.c), and the tallies of what was seen since the last call of
+ * is carried on (and lies in a snapshot: trace_store.c), and the tallies of what was seen since the last call of
  * pdi_trace_begin, which add up over ranges.
  *
  * All memory is one block of fixed size. When a table is full, the half of it that was idle longest is given up at once, with
@@ -61,7 +61,7 @@ enum {
     PDI_SENT_UNITS = 16384,    /* and of all */
     PDI_PORTS_MAX = 16,
     PDI_EVENTS_MAX = 64, /* that one message can cause; further ones are counted, not told */
-    PDI_CACHE = 512,
+    PDI_CACHE = 2048,
     PDI_DETAIL = 40,
 };
 
@@ -102,7 +102,7 @@ enum pdi_event_type {
     PDI_EVENT_COUNT
 };
 
-enum pdi_session_end {
+enum pdi_seen_end_kind {
     PDI_END_NOT, /* it had not when the capture ended */
     PDI_END_CLOSED,
     PDI_END_EXPIRED,
@@ -114,64 +114,70 @@ enum pdi_session_end {
 };
 
 struct pdi_party {
+    /* looked at with every packet */
     pyddsi_endpoint at;
-    uint64_t ep;
-    int64_t first_ns, last_ns; /* of its own packets; PDI_NONE64: it has sent none */
-    int64_t lease_ns;          /* that it announced; 0: for ever; PDI_NONE64: not known */
-    int64_t silence_ns;        /* the least of the longest silences in its sessions */
-    uint64_t greetings;        /* HELLOs, OPENs and ACCEPTs that it has sent */
-    uint64_t lives;            /* how often it has told another id */
-    uint64_t packets, bytes;   /* tallies */
-    uint32_t flows, sessions;  /* lists: flows that it sends, sessions that it has */
-    uint32_t recent[2];        /* its flow used last, unreliable and reliable */
-    uint8_t id[16];
-    uint8_t id_size;
     uint8_t used;
-    uint8_t speaks;    /* whatever it sends or gets is of the protocol */
-    uint8_t group;     /* a multicast address */
-    uint8_t shared;    /* that, or a well-known port: others may use it as well */
-    uint8_t told;      /* it has said in an OPEN or ACCEPT what it can do, */
-    uint8_t extended;  /* and that was more than zhe */
-    uint8_t bits_told; /* it has said in an OPEN how long its numbers are */
+    uint8_t speaks;   /* whatever it sends or gets is of the protocol */
+    uint8_t group;    /* a multicast address */
+    uint8_t shared;   /* that, or a well-known port: others may use it as well */
+    uint8_t told;     /* it has said in an OPEN or ACCEPT what it can do, */
+    uint8_t extended; /* and that was more than zhe */
     uint8_t seq_bits;
-    uint8_t commit;   /* number of its last COMMIT, */
-    uint64_t commits; /* and how many there were */
+    uint8_t bits_told; /* it has said in an OPEN how long its numbers are */
+    uint64_t ep;
+    int64_t last_ns;          /* its last packet; PDI_NONE64: it has sent none */
+    uint64_t packets, bytes;  /* tallies */
+    uint32_t recent[2];       /* its flow used last, unreliable and reliable */
+    uint32_t flows, sessions; /* lists: flows that it sends, sessions that it has */
+    uint64_t greetings;       /* HELLOs, OPENs and ACCEPTs that it has sent */
+    uint64_t lives;           /* how often it has told another id */
+    /* and with some */
+    int64_t first_ns;
+    int64_t lease_ns;   /* that it announced; 0: for ever; PDI_NONE64: not known */
+    int64_t silence_ns; /* the least of the longest silences in its sessions */
+    uint64_t commits;   /* COMMITs that it has sent, */
+    uint8_t commit;     /* and the number of the last */
+    uint8_t id_size;
+    uint8_t id[16];
 };
 
 struct pdi_flow {
-    uint64_t id, key;
-    int64_t highest; /* number, unwrapped, */
-    int64_t lowest;  /* and the first of this epoch */
-    int64_t base;    /* the lowest number whose first transmission may be remembered */
-    int64_t acked;   /* everything below has been acknowledged by somebody */
-    int64_t presync; /* numbers up to this were first sent before the first SYNCH */
-    int64_t last_ns;
-    int64_t asked_ns; /* the last S or SYNCH that wants an answer */
-    uint64_t asks;
-    uint64_t greetings, lives; /* of its sender, at the last message, */
-    uint64_t synch_greetings;  /* and at the last SYNCH */
-    uint64_t seen;             /* messages in this epoch: for its rate, */
-    int64_t begun_ns;          /* since then */
+    /* looked at with every message */
+    uint64_t key, id;
+    int64_t highest;           /* number, unwrapped, */
+    int64_t lowest;            /* and the first of this epoch */
+    int64_t base;              /* the lowest number whose first transmission may be remembered */
+    uint32_t sent;             /* units of the pool, PDI_NONE32: none */
+    uint32_t sent_size;        /* numbers they hold: a power of two */
+    uint64_t greetings, lives; /* of its sender, at the last message */
     uint32_t epoch;
     uint32_t source, target; /* parties; a group's flow has the group as its target */
-    uint32_t next;           /* of the same source */
-    uint32_t ackers;         /* a list, of */
-    uint32_t acker_count;
-    uint32_t missing; /* a list, lowest first, of */
-    uint32_t missing_count;
-    uint32_t sent;      /* units of the pool, PDI_NONE32: none */
-    uint32_t sent_size; /* numbers they hold: a power of two */
-    uint32_t histogram; /* PDI_NONE32: none */
     uint16_t conduit;
     uint8_t used, reliable, begun, synched;
     uint8_t zero_wanted; /* somebody has asked for number 0 again */
     uint8_t seq_bits;
-    /* tallies */
+    uint64_t seen;    /* messages in this epoch: for its rate, */
+    int64_t begun_ns; /* since then */
+    int64_t last_ns;
+    int64_t asked_ns; /* the last S or SYNCH that wants an answer */
+    uint64_t asks;
+    /* tallies of the same */
+    uint64_t t_packet; /* the last packet counted */
+    uint64_t t_messages, t_samples, t_bytes, t_packets;
     int64_t t_first_ns, t_last_ns;
     int64_t t_first_usn, t_last_usn;
-    uint64_t t_packet; /* the last packet counted */
-    uint64_t t_messages, t_samples, t_bytes, t_packets, t_gaps, t_repeats, t_presync, t_fills,
-        t_old, t_nacks, t_nacked, t_synchs, t_outstanding, t_ambiguous, t_resets;
+    /* and with some */
+    int64_t acked;            /* everything below has been acknowledged by somebody */
+    int64_t presync;          /* numbers up to this were first sent before the first SYNCH */
+    uint64_t synch_greetings; /* of its sender, at the last SYNCH */
+    uint32_t next;            /* of the same source */
+    uint32_t ackers;          /* a list, of */
+    uint32_t acker_count;
+    uint32_t missing; /* a list, lowest first, of */
+    uint32_t missing_count;
+    uint32_t histogram; /* PDI_NONE32: none */
+    uint64_t t_gaps, t_repeats, t_presync, t_fills, t_old, t_nacks, t_nacked, t_synchs,
+        t_outstanding, t_ambiguous, t_resets;
     uint64_t t_gap_packet, t_repeat_packet; /* the first with one that is not pre-sync; 0: none */
     int64_t t_missing; /* below 0 in a range that fills what was missing before it */
 };
@@ -189,7 +195,7 @@ struct pdi_missing {
     uint32_t next;
 };
 
-struct pdi_session_seen {
+struct pdi_seen {
     uint64_t key, id;
     int64_t open_ns, accept_ns, end_ns;
     int64_t silence_ns[2]; /* the longest, of opener and acceptor */
@@ -200,12 +206,12 @@ struct pdi_session_seen {
     uint32_t number;                  /* of these two, from 0 */
     uint8_t id_of[2][16];
     uint8_t id_size[2];
-    uint8_t used, state; /* enum pdi_session_state */
+    uint8_t used, state; /* enum pdi_seen_state */
     uint8_t end, reason;
     uint8_t seq_bits;
 };
 
-enum pdi_session_state { PDI_SESSION_OPENING, PDI_SESSION_OPEN, PDI_SESSION_ENDED };
+enum pdi_seen_state { PDI_SESSION_OPENING, PDI_SESSION_OPEN, PDI_SESSION_ENDED };
 
 struct pdi_resource {
     uint64_t key;
@@ -260,7 +266,7 @@ struct pdi_trace {
     struct pdi_flow *flows;
     struct pdi_acker *ackers;
     struct pdi_missing *missing;
-    struct pdi_session_seen *sessions;
+    struct pdi_seen *sessions;
     struct pdi_resource *resources;
     uint64_t *sent; /* times of first transmission; units of PDI_SENT_UNIT */
     uint8_t *names;
@@ -330,6 +336,6 @@ size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size);
 
 const char *pdi_event_name(unsigned type);
-const char *pdi_session_end_name(unsigned end);
+const char *pdi_seen_end_name(unsigned end);
 
 #endif

@@ -7,7 +7,7 @@
  *     trace_session.c  opening, closing, leases
  *     trace_name.c     resources
  *     trace_sweep.c    what is given up when a table is full
- *     snapshot.c       the state as bytes
+ *     trace_store.c       the state as bytes
  */
 #ifndef PDI_CAPTURE_TRACE_INSIDE_H
 #define PDI_CAPTURE_TRACE_INSIDE_H
@@ -101,14 +101,14 @@ void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
 
 /* ---- sessions ---- */
 
-void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                          const pyddsi_message *message, pyddsi_note *note);
-void pdi_sessions_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
+void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message, pyddsi_note *note);
+void pdi_seen_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
 /* It is over at this time, which the packet at hand shows. */
-void pdi_session_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
-void pdi_session_free(struct pdi_trace *trace, uint32_t session);
+void pdi_seen_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
+void pdi_seen_free(struct pdi_trace *trace, uint32_t session);
 /* Takes in what a snapshot told of it; false: its two have a session, or are one. */
-bool pdi_session_set(struct pdi_trace *trace, uint32_t session);
+bool pdi_seen_set(struct pdi_trace *trace, uint32_t session);
 
 /* ---- names ---- */
 

@@ -22,7 +22,7 @@
 static const char *const end_names[PDI_END_COUNT] = {"",      "closed",  "expired", "moved",
                                                      "again", "refused", "evicted"};
 
-const char *pdi_session_end_name(unsigned end)
+const char *pdi_seen_end_name(unsigned end)
 {
     return end < PDI_END_COUNT ? end_names[end] : "";
 }
@@ -39,12 +39,12 @@ static uint32_t find(const struct pdi_trace *trace, uint32_t a, uint32_t b)
 }
 
 /* Which of the two sides a party is. */
-static unsigned side_of(const struct pdi_session_seen *session, uint32_t party)
+static unsigned side_of(const struct pdi_seen *session, uint32_t party)
 {
     return session->party[0] == party ? 0 : 1;
 }
 
-static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_session_seen *session)
+static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_seen *session)
 {
     return pdi_mix(trace->parties[session->party[0]].ep ^ trace->parties[session->party[1]].ep,
                    pdi_mix((uint64_t)session->open_ns, session->number));
@@ -52,12 +52,12 @@ static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_session_se
 
 static void link_out(struct pdi_trace *trace, uint32_t index)
 {
-    const struct pdi_session_seen *session = &trace->sessions[index];
+    const struct pdi_seen *session = &trace->sessions[index];
     for (unsigned i = 0; i < 2; i++) {
         uint32_t party = session->party[i];
         uint32_t *at = &trace->parties[party].sessions;
         while (*at != PDI_NONE32 && *at != index) { /* PDI_SESSIONS_MAX */
-            struct pdi_session_seen *other = &trace->sessions[*at];
+            struct pdi_seen *other = &trace->sessions[*at];
             at = &other->next[side_of(other, party)];
         }
         if (*at == index) {
@@ -66,9 +66,9 @@ static void link_out(struct pdi_trace *trace, uint32_t index)
     }
 }
 
-void pdi_session_free(struct pdi_trace *trace, uint32_t index)
+void pdi_seen_free(struct pdi_trace *trace, uint32_t index)
 {
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     if (trace->listener.session_goes != NULL) {
         trace->listener.session_goes(trace->listener.context, index);
     }
@@ -86,9 +86,9 @@ static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor
     if (index != PDI_NONE32) {
         number = trace->sessions[index].number + 1;
         if (trace->sessions[index].state == PDI_SESSION_OPEN) {
-            pdi_session_end(trace, index, PDI_END_AGAIN, time_ns);
+            pdi_seen_end(trace, index, PDI_END_AGAIN, time_ns);
         }
-        pdi_session_free(trace, index);
+        pdi_seen_free(trace, index);
     }
     index = pdi_slots_get(&trace->session_slots);
     if (index == PDI_NONE32) {
@@ -96,8 +96,8 @@ static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor
         index = pdi_slots_get(&trace->session_slots);
     }
     PDI_CHECK(index != PDI_NONE32);
-    struct pdi_session_seen *session = &trace->sessions[index];
-    *session = (struct pdi_session_seen){
+    struct pdi_seen *session = &trace->sessions[index];
+    *session = (struct pdi_seen){
         .open_ns = time_ns,
         .accept_ns = PDI_NONE64,
         .end_ns = PDI_NONE64,
@@ -108,13 +108,13 @@ static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor
         .state = PDI_SESSION_OPENING,
         .seq_bits = trace->parties[opener].seq_bits,
     };
-    (void)pdi_session_set(trace, index);
+    (void)pdi_seen_set(trace, index);
     return index;
 }
 
-bool pdi_session_set(struct pdi_trace *trace, uint32_t index)
+bool pdi_seen_set(struct pdi_trace *trace, uint32_t index)
 {
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     uint64_t taken;
     session->key = key_of(session->party[0], session->party[1]);
     if (session->party[0] == session->party[1] ||
@@ -142,9 +142,9 @@ static void part(struct pdi_trace *trace, uint32_t one, uint32_t other)
     }
 }
 
-void pdi_session_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t time_ns)
+void pdi_seen_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t time_ns)
 {
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     session->state = PDI_SESSION_ENDED;
     session->end = (uint8_t)end;
     session->end_ns = time_ns;
@@ -159,7 +159,7 @@ void pdi_session_end(struct pdi_trace *trace, uint32_t index, unsigned end, int6
 static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int64_t from,
                    int64_t until)
 {
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     unsigned side = side_of(session, party);
     int64_t begun = session->accept_ns > from ? session->accept_ns : from;
     int64_t silence = until - begun;
@@ -181,12 +181,12 @@ static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int6
     event->value_us = silence / 1000;
     pdi_event_say(event, "lease # ms", (uint64_t)(lease / 1000000));
     if (ends) {
-        pdi_session_end(trace, index, PDI_END_EXPIRED, begun + lease);
+        pdi_seen_end(trace, index, PDI_END_EXPIRED, begun + lease);
     }
     return !ends;
 }
 
-void pdi_sessions_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end)
+void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end)
 {
     struct pdi_party *party = &trace->parties[index];
     if (time_ns < party->last_ns || (time_ns - party->last_ns <= party->silence_ns && !end)) {
@@ -194,7 +194,7 @@ void pdi_sessions_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns
     }
     int64_t least = INT64_MAX;
     for (uint32_t i = party->sessions; i != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
-        struct pdi_session_seen *session = &trace->sessions[i];
+        struct pdi_seen *session = &trace->sessions[i];
         unsigned side = side_of(session, index);
         uint32_t next = session->next[side];
         if (session->state == PDI_SESSION_OPEN &&
@@ -229,7 +229,7 @@ static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet
         for (uint32_t s = other->sessions; s != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
             uint32_t next = trace->sessions[s].next[side_of(&trace->sessions[s], i)];
             if (trace->sessions[s].state == PDI_SESSION_OPEN) {
-                pdi_session_end(trace, s, PDI_END_MOVED, packet->time_ns);
+                pdi_seen_end(trace, s, PDI_END_MOVED, packet->time_ns);
                 any = true;
             }
             s = next;
@@ -326,7 +326,7 @@ static void locators(struct pdi_trace *trace, const pyddsi_message *message)
     }
 }
 
-static void keep_id(struct pdi_session_seen *session, unsigned side, pyddsi_bytes id)
+static void keep_id(struct pdi_seen *session, unsigned side, pyddsi_bytes id)
 {
     if (id.size <= sizeof session->id_of[side]) {
         session->id_size[side] = (uint8_t)id.size;
@@ -346,7 +346,7 @@ static void open_seen(struct pdi_trace *trace, const struct pdi_trace_packet *pa
          trace->sessions[index].party[0] != packet->source)) {
         index = make(trace, packet->source, packet->target, packet->time_ns);
     }
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     unsigned side = side_of(session, packet->source);
     session->lease_ns[side] = lease_of(message);
     keep_id(session, side, message->id);
@@ -366,7 +366,7 @@ static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *
         index = make(trace, packet->target, packet->source,
                      packet->time_ns); /* its OPEN was not captured */
     }
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     unsigned side = side_of(session, packet->source);
     session->lease_ns[side] = lease_of(message);
     keep_id(session, side, message->acceptor);
@@ -388,12 +388,12 @@ static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *p
     event->value_us = PDI_NONE64;
     if (index != PDI_NONE32 && trace->sessions[index].state != PDI_SESSION_ENDED) {
         trace->sessions[index].reason = (uint8_t)message->reason;
-        pdi_session_end(trace, index, refuses ? PDI_END_REFUSED : PDI_END_CLOSED, packet->time_ns);
+        pdi_seen_end(trace, index, refuses ? PDI_END_REFUSED : PDI_END_CLOSED, packet->time_ns);
     }
 }
 
-void pdi_sessions_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                          const pyddsi_message *message, pyddsi_note *note)
+void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message, pyddsi_note *note)
 {
     (void)note;
     switch (message->kind) {

@@ -89,7 +89,7 @@ void pdi_trace_relink(struct pdi_trace *trace)
         }
     }
     for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
-        struct pdi_session_seen *session = &trace->sessions[i];
+        struct pdi_seen *session = &trace->sessions[i];
         for (unsigned side = 0; session->used && side < 2; side++) {
             session->next[side] = trace->parties[session->party[side]].sessions;
             trace->parties[session->party[side]].sessions = i;
@@ -102,11 +102,11 @@ static void drop_orphans(struct pdi_trace *trace)
 {
     const struct pdi_party *parties = trace->parties;
     for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
-        struct pdi_session_seen *session = &trace->sessions[i];
+        struct pdi_seen *session = &trace->sessions[i];
         if (session->used &&
             !(parties[session->party[0]].used && parties[session->party[1]].used)) {
             session->end = session->state == PDI_SESSION_ENDED ? session->end : PDI_END_EVICTED;
-            pdi_session_free(trace, i);
+            pdi_seen_free(trace, i);
         }
     }
     for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
@@ -211,7 +211,7 @@ static bool session_used(const struct pdi_trace *trace, uint32_t i)
 /* Those that have ended go before all others. */
 static int64_t session_active(const struct pdi_trace *trace, uint32_t i)
 {
-    const struct pdi_session_seen *session = &trace->sessions[i];
+    const struct pdi_seen *session = &trace->sessions[i];
     return session->state == PDI_SESSION_ENDED ? PDI_NONE64 : session->open_ns;
 }
 
@@ -222,9 +222,9 @@ void pdi_sweep_sessions(struct pdi_trace *trace)
     uint32_t left = PDI_SESSIONS_MAX / 2;
     for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
         if (goes(trace, &table, i, limit, &left)) {
-            struct pdi_session_seen *session = &trace->sessions[i];
+            struct pdi_seen *session = &trace->sessions[i];
             session->end = session->state == PDI_SESSION_ENDED ? session->end : PDI_END_EVICTED;
-            pdi_session_free(trace, i);
+            pdi_seen_free(trace, i);
             trace->evicted++;
         }
     }

@@ -1369,6 +1369,7 @@ typedef struct {
     uint64_t over_snap, over_wire; /* frames that contradict their header */
     uint64_t capture_dropped;      /* frames that the capturing lost itself, as it says */
     uint64_t foreign_udp, foreign_tcp;
+    uint64_t by_kind[32]; /* messages and markers */
     uint64_t by_event[24];
     uint64_t event_packet[24]; /* the first frame with each event */
     int64_t event_ns[24];      /* and its time */
@@ -1382,7 +1383,8 @@ typedef struct {
 
 void pyddsi_scan_look(pyddsi_scan *scan, pyddsi_scan_facts *facts);
 const char *pyddsi_event_word(int event);
-const char *pyddsi_damage_word(int damage);
+/* What is wrong at the byte facts.damage_at, as the end of a sentence; |room| of 160 is enough. */
+void pyddsi_scan_damage(const pyddsi_scan *scan, char *out, size_t room);
 /* "ethertype 0x0806", "IP protocol 1", ...: ended by a zero if there is room. */
 void pyddsi_other_print(int other, uint32_t detail, char *out, size_t room);
 

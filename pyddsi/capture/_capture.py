@@ -119,8 +119,8 @@ class Capture:
     """
 
     def __init__(self, members: tuple[Member, ...], settings: Settings, *, strict: bool, index: str | None, keep: bool) -> None:
-        self._members = members
-        self._settings = settings
+        self.members = members
+        self.settings = settings
         self._strict = strict
         self._folder = index
         self._keep = keep
@@ -131,7 +131,7 @@ class Capture:
         """Their names."""
         return tuple(
             member.source if isinstance(member.source, str) else str(getattr(member.source, "name", "a stream"))
-            for member in self._members
+            for member in self.members
         )
 
     def __repr__(self) -> str:
@@ -162,14 +162,14 @@ class Capture:
         """
         request = self._request(table, columns, where, payload, window)
         request = self._within(request, start, stop)
-        if not self._members:
+        if not self.members:
             return
         scan: Scan | None = None
-        for member in self._members:
+        for member in self.members:
             if scan is None or not member.continues:
                 if scan is not None:
                     yield from self._finish(scan)
-                scan = Scan(self._settings, request)
+                scan = Scan(self.settings, request)
             scan.begin(member.number)
             with _opened(member) as source:
                 yield from scan.rows(source)
@@ -180,7 +180,7 @@ class Capture:
         """The same as a pyarrow.RecordBatchReader, which DuckDB, polars and pandas read from, too."""
         pa = _pyarrow()
         request = self._request(table, columns, options.get("where"), options.get("payload"), options.get("window", 1.0))
-        schema = pa.schema(_Schema(Scan(self._settings, request).schema()))
+        schema = pa.schema(_Schema(Scan(self.settings, request).schema()))
         wanted = None if columns is None else tuple(columns)
         rows = self.batches(table, wanted, **options)
         return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(batch) for batch in rows))
@@ -195,9 +195,9 @@ class Capture:
         """The protocol's packets, one by one: a thousandth of the speed of tables, for those who want to look closely."""
         begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
         from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
-        for member in self._members:
+        for member in self.members:
             with _opened(member) as source:
-                packets = Packets(source, self._settings)
+                packets = Packets(source, self.settings)
                 for packet in packets:
                     time_ns = packet.time_ns
                     if time_ns is None or (
@@ -219,14 +219,14 @@ class Capture:
     def indexes(self, *, progress: Callable[[int], None] | None = None) -> list[Index]:
         """The index of each file, made if there is none that fits."""
         found: list[Index] = []
-        for member in self._members:
+        for member in self.members:
             if not isinstance(member.source, str) or member.source == "-":
                 raise CaptureError("a stream has no index; save it as a file first")
             begin = found[-1].end if member.continues and found else None
             found.append(
                 index_of(
                     member.source,
-                    self._settings,
+                    self.settings,
                     begin=begin,
                     keep=self._keep,
                     folder=self._folder,
@@ -265,9 +265,9 @@ class Capture:
 
     def _begin(self) -> int | None:
         """The time of the first frame that has one."""
-        for member in self._members:
+        for member in self.members:
             with _opened(member) as source:
-                for batch in Scan(self._settings, Request("packets", ("ts_ns",), rows=1)).rows(source):
+                for batch in Scan(self.settings, Request("packets", ("ts_ns",), rows=1)).rows(source):
                     value = _pyarrow().record_batch(batch).column(0)[0].as_py()
                     return None if value is None else int(value)
         return None

@@ -273,9 +273,11 @@ class Scan:
         if not facts.container:
             return stranger(source.name, source.head)
         packed = " (unpacked)" if source.packed else ""
+        why = ffi.new("char[]", 160)
+        lib.pyddsi_scan_damage(self.raw, why, 160)
         return CaptureError(
             f"{source.name} is damaged at byte {facts.damage_at}{packed}, before packet {facts.frames + 1} is whole: "
-            f"{text(lib.pyddsi_damage_word(facts.damage))}; the {facts.frames} packets before it are good"
+            f"{text(why)}; the {facts.frames} packets before it are good"
         )
 
     def _tail(self, source: Bytes, window: Window, part: Range) -> None:

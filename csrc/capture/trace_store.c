@@ -1,4 +1,4 @@
-/* snapshot.c - the state of a trace as bytes, and back. It is long because each table has its two ways side by side.
+/* trace_store.c - the state of a trace as bytes, and back. It is long because each table has its two ways side by side.
  *
  * A snapshot is what a range of a capture needs to be read by itself: what is carried on, and no tallies. All numbers are VLE,
  * signed ones zigzag, and times are told as distances from the last one told, so that some thousand of them fit what the
@@ -246,7 +246,7 @@ static void store_sessions(struct pdi_store *store, const struct pdi_trace *trac
 {
     pdi_store_put(store, trace->session_slots.used);
     for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
-        const struct pdi_session_seen *session = &trace->sessions[i];
+        const struct pdi_seen *session = &trace->sessions[i];
         if (!session->used) {
             continue;
         }
@@ -273,12 +273,12 @@ static void store_sessions(struct pdi_store *store, const struct pdi_trace *trac
 static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
 {
     uint32_t index = pdi_store_get_index(load, PDI_SESSIONS_MAX);
-    struct pdi_session_seen *session = &trace->sessions[index];
+    struct pdi_seen *session = &trace->sessions[index];
     if (load->bad || session->used) {
         load->bad = true;
         return;
     }
-    *session = (struct pdi_session_seen){.open_ns = pdi_store_get_time(load)};
+    *session = (struct pdi_seen){.open_ns = pdi_store_get_time(load)};
     session->accept_ns = pdi_store_get_time(load);
     session->end_ns = pdi_store_get_time(load);
     for (unsigned side = 0; side < 2; side++) {
@@ -296,7 +296,7 @@ static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
     session->end = (uint8_t)pdi_store_get(load, PDI_END_COUNT - 1);
     session->reason = (uint8_t)pdi_store_get(load, UINT8_MAX);
     session->seq_bits = (uint8_t)pdi_store_get(load, PDI_SEQ_BITS_MAX);
-    load->bad |= load->bad || !pdi_session_set(trace, index);
+    load->bad |= load->bad || !pdi_seen_set(trace, index);
 }
 
 static void store_resources(struct pdi_store *store, const struct pdi_trace *trace)

@@ -1,0 +1,191 @@
+"""What looks wrong in a capture: one function for each kind of thing, each with its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyddsi._native import lib, text
+from pyddsi.capture.info import Conduit, Finding, Info, Session
+
+if TYPE_CHECKING:
+    from pyddsi.capture._scan import Scan
+
+__all__ = ["findings"]
+
+REASONS = {
+    1: "authentication",
+    2: "protocol version",
+    3: "out of resources",
+    4: "sequence number length",
+    5: "a parameter",
+    6: "declarations that cannot be accepted",
+}
+NOTE_SHARE = 0.002  # repeats below this share of all messages are nothing to worry about
+DOUBLES_SHARE = 0.2
+
+
+def _times(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _flow(conduit: Conduit) -> str:
+    return f"conduit {conduit.conduit} of {conduit.source} to {conduit.destination}"
+
+
+def _flow_filter(conduit: Conduit) -> str:
+    address, _, port = conduit.source.rpartition(":")
+    address = address.strip("[]")
+    version = "ipv6" if ":" in address else "ip"
+    return f"{version}.src == {address} && udp.srcport == {port} && pyddsi.conduit == {conduit.conduit}"
+
+
+def _packets(*numbers: int | None) -> tuple[int, ...]:
+    return tuple(number for number in numbers if number)
+
+
+def _losses(info: Info) -> Iterator[Finding]:
+    for conduit in info.conduits:
+        lost = conduit.repeats - conduit.pre_sync
+        if lost:
+            share = lost / conduit.messages
+            yield Finding(
+                "repeats",
+                "note" if share < NOTE_SHARE else "warning",
+                f"{_flow(conduit)} repeated {_times(lost, 'message')} ({share:.1%}): they were lost behind the place of capture",
+                lost,
+                _packets(conduit.repeat_packet),
+                f"{_flow_filter(conduit)} && pyddsi.seq_event == 3",
+            )
+        if conduit.gaps:
+            kind = "reliable" if conduit.reliable else "best effort"
+            rest = f"{_times(conduit.missing, 'number')} never came" if conduit.missing > 0 else "all of them came later"
+            yield Finding(
+                "gaps",
+                "warning" if conduit.missing > 0 else "note",
+                f"{_flow(conduit)} ({kind}) passed over numbers {_times(conduit.gaps, 'time')}, {rest}: they were lost before the "
+                f"place of capture, or by the capturing itself",
+                conduit.gaps,
+                _packets(conduit.gap_packet),
+                f"{_flow_filter(conduit)} && pyddsi.seq_event == 2",
+            )
+        if conduit.resets:
+            yield Finding(
+                "resets",
+                "note",
+                f"{_flow(conduit)} began to count anew {_times(conduit.resets, 'time')}: its sender was started again",
+                conduit.resets,
+                (),
+                f"{_flow_filter(conduit)} && pyddsi.seq_event == 6",
+            )
+        if conduit.ambiguous:
+            yield Finding(
+                "ambiguous",
+                "warning",
+                f"{_flow(conduit)} has {_times(conduit.ambiguous, 'number')} that cannot be placed: too far from the others, or from "
+                f"before the capture began",
+                conduit.ambiguous,
+                (),
+                f"{_flow_filter(conduit)} && pyddsi.seq_event == 7",
+            )
+
+
+def _session(session: Session) -> str:
+    return f"the session of {session.opener} with {session.acceptor}"
+
+
+def _sessions(info: Info) -> Iterator[Finding]:
+    for session in info.sessions:
+        packets = _packets(session.open_packet, session.end_packet)
+        if session.end == "expired":
+            yield Finding(
+                "expired", "error", f"{_session(session)} expired: one of them was silent for longer than its lease", 1, packets
+            )
+        elif session.end == "refused":
+            why = REASONS.get(session.reason, f"reason {session.reason}")
+            yield Finding("refused", "error", f"{session.acceptor} refused a session to {session.opener}: {why}", 1, packets)
+        elif session.end == "closed" and session.reason:
+            why = REASONS.get(session.reason, f"reason {session.reason}")
+            yield Finding("closed", "warning", f"{_session(session)} was closed because of {why}", 1, packets)
+        elif session.accept_ns is None and session.end == "capture_end":
+            yield Finding(
+                "unanswered", "warning", f"{session.acceptor} never answered when {session.opener} opened a session", 1, packets
+            )
+        elif session.end == "moved":
+            yield Finding("moved", "note", f"{_session(session)} went on at another address", 1, packets)
+
+
+EVENTS: dict[str, tuple[str, str, str]] = {
+    "malformed": ("error", "{} broke a rule of the protocol; `pyddsi decode` shows which", "pyddsi.malformed"),
+    "unknown_kind": ("error", "{} held a kind of message that nobody knows, or that its sender did not announce", "pyddsi.malformed"),
+    "truncated": ("warning", "{} was cut by the snap length of the capture; capture with -s 0", "pyddsi.truncated"),
+    "stall": ("warning", "{} waited for an answer ten times longer than usual", "pyddsi.answer_us > 10000"),
+    "silence": ("note", "{} passed half of a lease in silence", ""),
+}
+
+
+def _events(info: Info, facts: Any) -> Iterator[Finding]:
+    words = [text(lib.pyddsi_event_word(i)) for i in range(18)]
+    for kind, (severity, words_of, filter_) in EVENTS.items():
+        count = info.events.get(kind, 0)
+        if count:
+            number = facts.event_packet[words.index(kind)]
+            one = {"stall": "sender", "silence": "peer"}.get(kind, "packet")
+            yield Finding(
+                kind, severity, words_of.format(_times(count, one)), count, _packets(number), filter_ or f"frame.number == {number}"
+            )
+
+
+def _file(info: Info, facts: Any) -> Iterator[Finding]:
+    if facts.capture_dropped:
+        yield Finding(
+            "capture_drop",
+            "warning",
+            f"the capturing lost {_times(facts.capture_dropped, 'frame')} itself, as the file says: what looks lost may have been "
+            f"there",
+            facts.capture_dropped,
+        )
+    if info.packets and facts.doubles > DOUBLES_SHARE * info.packets:
+        yield Finding(
+            "doubles",
+            "warning",
+            f"{_times(facts.doubles, 'datagram')} came twice within a millisecond, as captures of `any` or of a mirrored port have "
+            f"them, and count as repeats; read again with --dedupe",
+            facts.doubles,
+        )
+    if facts.backwards:
+        yield Finding("backwards", "note", f"time goes backwards {_times(facts.backwards, 'time')}", facts.backwards)
+    if facts.over_wire:
+        yield Finding(
+            "over_wire", "note", f"{_times(facts.over_wire, 'frame')} hold more bytes than they say they had", facts.over_wire
+        )
+    streams = facts.by_decode[lib.PYDDSI_DECODE_STREAM]
+    if streams:
+        yield Finding(
+            "streams",
+            "warning",
+            f"{_times(streams, 'direction')} of TCP connections cannot be read, or not to the end: the capture begins in their middle, "
+            f"or lacks a part",
+            streams,
+        )
+    if facts.evicted or facts.forgotten:
+        yield Finding(
+            "evicted",
+            "note",
+            f"{_times(facts.evicted + facts.forgotten, 'thing')} that had been idle for long were forgotten to make room for others",
+            facts.evicted + facts.forgotten,
+        )
+    if info.frames and not info.packets:
+        passed = ", ".join(f"{count} {what}" for what, count in info.foreign.items())
+        yield Finding(
+            "nothing", "error", f"no packet of the protocol is among {_times(info.frames, 'frame')} ({passed}); --port names another port", 1
+        )
+
+
+def findings(info: Info, scan: Scan) -> list[Finding]:
+    """All of them, the worst first."""
+    facts = scan.facts()
+    found = [*_file(info, facts), *_events(info, facts), *_sessions(info), *_losses(info)]
+    found += [Finding(problem.kind, "warning", problem.text, 1) for problem in info.problems]
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda finding: (order[finding.severity], -finding.count))
