@@ -120,10 +120,12 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     }
     struct pdi_scan *scan = *made = lay_out(&carve, options, &layout);
     scan->options = *options;
-    const struct pdi_table *columns = table ? &pdi_tables[options->table] : NULL;
+    /* packet by packet, messages are filtered as rows of their table */
+    const struct pdi_table *columns =
+        &pdi_tables[table ? (unsigned)options->table : PYDDSI_TABLE_MESSAGES];
     if (options->where_count != 0 &&
-        (!table || pdi_filter_init(&scan->filter, columns, options->where, options->where_count,
-                                   options->texts, options->texts_size) != PYDDSI_OK)) {
+        pdi_filter_init(&scan->filter, columns, options->where, options->where_count, options->texts,
+                        options->texts_size) != PYDDSI_OK) {
         return PYDDSI_BAD_ARGUMENT;
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -145,6 +147,8 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     scan->last_ns = scan->latest_ns = PDI_TIME_NONE;
     scan->facts.first_ns = scan->facts.last_ns = PDI_TIME_NONE;
     scan->facts.range_first_ns = scan->facts.range_last_ns = PDI_TIME_NONE;
+    scan->with_uri = !table && options->where_count != 0;
+    scan->with_payload = scan->with_uri;
     if (table) {
         pdi_sink_init(scan->sink, columns, options->columns,
                       options->where_count != 0 ? &scan->filter : NULL);
@@ -190,6 +194,7 @@ static void packet_begin(struct pdi_scan *scan, pyddsi_bytes bytes, const pyddsi
     scan->packet_offset = offset;
     scan->messages = 0;
     scan->note_count = 0;
+    scan->fault_passes = 0;
     scan->decode = PYDDSI_DECODE_OK;
     bool extended =
         scan->options.base_only == 2 ||
@@ -198,16 +203,7 @@ static void packet_begin(struct pdi_scan *scan, pyddsi_bytes bytes, const pyddsi
     pdi_trace_packet(scan->trace, &scan->packet, bytes.size);
     scan->facts.packets++;
     if (scan->sink != NULL && scan->options.table != PYDDSI_TABLE_PACKETS) {
-        struct pdi_row_packet *now = pdi_sink_packet(scan->sink);
-        now->pkt = number;
-        now->offset = offset;
-        now->ts_ns = time_ns;
-        now->file = (uint32_t)scan->options.file;
-        now->source = *source;
-        now->target = *target;
-        now->src_ep = scan->trace->parties[scan->packet.source].ep;
-        now->dst_ep = scan->trace->parties[scan->packet.target].ep;
-        now->multicast = scan->trace->parties[scan->packet.target].group;
+        pdi_rows_place(scan, pdi_sink_packet(scan->sink));
     }
     if (scan->trace->event_count != 0) {
         pdi_rows_events(scan);
@@ -532,6 +528,7 @@ int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, siz
                 .size = stream ? 0 : scan->packet_bytes.size,
                 .decode = stream ? PYDDSI_DECODE_STREAM : scan->decode,
                 .base_only = scan->decoder.reading == &scan->reading[0],
+                .fault_passes = stream || scan->fault_passes,
                 .notes = stream ? 0 : scan->note_count,
                 .fault = stream ? (pyddsi_fault){0} : scan->decoder.fault,
             };

@@ -94,6 +94,7 @@ struct pdi_scan {
     pyddsi_decoder decoder;
     uint32_t messages, frame_messages;
     uint8_t decode, frame_decode;
+    uint8_t fault_passes;
     uint8_t cut;
     pyddsi_bytes packet_bytes;
     pyddsi_endpoint packet_source, packet_target;
@@ -145,6 +146,8 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
 bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes);
 bool pdi_scan_in_time(const struct pdi_scan *scan, int64_t time_ns);
 /* Rows of a message, and of the events that it or its packet caused. */
+/* What holds for the packet at hand. */
+void pdi_rows_place(const struct pdi_scan *scan, struct pdi_row_packet *place);
 void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message,
                       const pyddsi_note *note);
 void pdi_rows_fault(struct pdi_scan *scan);

@@ -57,10 +57,23 @@ static size_t payload_size(const pyddsi_message *message, unsigned has)
 
 /* ---- messages ---- */
 
-static void message_row(struct pdi_scan *scan, const pyddsi_message *message,
-                        const pyddsi_note *note)
+/* The name of what a message is about; with flag A that is what the data really is of. */
+static pyddsi_bytes uri_of(const struct pdi_scan *scan, const pyddsi_message *message, unsigned has)
 {
-    struct pdi_row_message *row = pdi_sink_row(scan->sink);
+    if (message->kind == PYDDSI_WDATA) {
+        return message->uri;
+    }
+    if (!(has & HAS_RID)) {
+        return (pyddsi_bytes){NULL, 0};
+    }
+    bool actual = has & HAS_DATA_RID && message->flags & PYDDSI_A && message->data_rid != 0;
+    return pdi_trace_name(scan->trace, scan->packet.source, (uint8_t)message->space,
+                          actual ? message->data_rid : message->rid);
+}
+
+static void message_fill(const struct pdi_scan *scan, struct pdi_row_message *row,
+                         const pyddsi_message *message, const pyddsi_note *note)
+{
     unsigned has = has_of(message->kind);
     row->msg = scan->messages;
     row->at = (uint32_t)message->at;
@@ -86,11 +99,7 @@ static void message_row(struct pdi_scan *scan, const pyddsi_message *message,
         row->note = *note;
     }
     if (scan->with_uri) {
-        row->uri = message->kind == PYDDSI_WDATA
-                       ? message->uri
-                       : (has & HAS_RID ? pdi_trace_name(scan->trace, scan->packet.source,
-                                                         row->space, message->rid)
-                                        : (pyddsi_bytes){NULL, 0});
+        row->uri = uri_of(scan, message, has);
     }
     if (scan->with_payload) {
         row->payload = has & HAS_PAYLOAD ? message->payload
@@ -101,7 +110,17 @@ static void message_row(struct pdi_scan *scan, const pyddsi_message *message,
             row->payload.size = scan->options.payload_max;
         }
     }
-    (void)pdi_sink_put(scan->sink);
+}
+
+/* Whether a message is one of those that the filter lets through, of a scan that goes packet by packet. */
+static bool passes(struct pdi_scan *scan, const struct pdi_row_message *row)
+{
+    struct pdi_row_packet packet;
+    if (scan->options.where_count == 0) {
+        return true;
+    }
+    pdi_rows_place(scan, &packet);
+    return pdi_filter_test(&scan->filter, row, &packet);
 }
 
 /* The number that declarations, their commit and its results share. */
@@ -183,11 +202,31 @@ static bool is_data(unsigned kind)
     return kind == PYDDSI_SDATA || kind == PYDDSI_BDATA || kind == PYDDSI_WDATA;
 }
 
+void pdi_rows_place(const struct pdi_scan *scan, struct pdi_row_packet *place)
+{
+    const struct pdi_party *source = &scan->trace->parties[scan->packet.source];
+    const struct pdi_party *target = &scan->trace->parties[scan->packet.target];
+    place->pkt = scan->packet.number;
+    place->offset = scan->packet_offset;
+    place->ts_ns = scan->packet.time_ns;
+    place->file = (uint32_t)scan->options.file;
+    place->source = scan->packet_source;
+    place->target = scan->packet_target;
+    place->src_ep = source->ep;
+    place->dst_ep = target->ep;
+    place->multicast = target->group;
+}
+
 void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, const pyddsi_note *note)
 {
     bool now = pdi_scan_in_time(scan, scan->packet.time_ns);
     if (scan->trace->event_count != 0) {
         pdi_rows_events(scan);
+    }
+    if (scan->notes != NULL && scan->note_count != 0) {
+        struct pdi_row_message row;
+        message_fill(scan, &row, message, note);
+        scan->notes[scan->note_count - 1].passes = passes(scan, &row);
     }
     if (scan->rates != NULL && now && is_data(message->kind)) {
         pdi_rates_count(scan, message, note);
@@ -195,7 +234,8 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, cons
     switch (scan->options.table) {
     case PYDDSI_TABLE_MESSAGES:
         if (now) {
-            message_row(scan, message, note);
+            message_fill(scan, pdi_sink_row(scan->sink), message, note);
+            (void)pdi_sink_put(scan->sink);
         }
         break;
     case PYDDSI_TABLE_DECLARATIONS:
@@ -208,17 +248,10 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, cons
     }
 }
 
-void pdi_rows_fault(struct pdi_scan *scan)
+static void fault_fill(const struct pdi_scan *scan, struct pdi_row_message *row)
 {
-    pdi_rows_events(scan);
-    if (scan->options.table != PYDDSI_TABLE_MESSAGES ||
-        !pdi_scan_in_time(scan, scan->packet.time_ns)) {
-        return;
-    }
-    struct pdi_row_message *row = pdi_sink_row(scan->sink);
-    uint32_t packet = row->packet;
     *row = (struct pdi_row_message){
-        .packet = packet,
+        .packet = row->packet,
         .msg = scan->messages,
         .at = (uint32_t)scan->decoder.at,
         .size = (uint32_t)(scan->decoder.size - scan->decoder.at),
@@ -238,6 +271,21 @@ void pdi_rows_fault(struct pdi_scan *scan)
         .kind = scan->decoder.kind,
         .decode = scan->decode,
     };
+}
+
+void pdi_rows_fault(struct pdi_scan *scan)
+{
+    pdi_rows_events(scan);
+    if (scan->notes != NULL) {
+        struct pdi_row_message row = {0};
+        fault_fill(scan, &row);
+        scan->fault_passes = passes(scan, &row);
+    }
+    if (scan->options.table != PYDDSI_TABLE_MESSAGES ||
+        !pdi_scan_in_time(scan, scan->packet.time_ns)) {
+        return;
+    }
+    fault_fill(scan, pdi_sink_row(scan->sink));
     (void)pdi_sink_put(scan->sink);
 }
 

@@ -1293,9 +1293,10 @@ typedef struct {
     pyddsi_endpoint target;
     const uint8_t *data; /* good until the next call */
     size_t size;
-    uint8_t decode;    /* enum pyddsi_decode */
-    uint8_t base_only; /* 1: its sender announced no extensions */
-    uint32_t notes;    /* in pyddsi_scan_notes: one for each message but markers */
+    uint8_t decode;       /* enum pyddsi_decode */
+    uint8_t base_only;    /* 1: its sender announced no extensions */
+    uint8_t fault_passes; /* 1: the filter lets the message through that cannot be read */
+    uint32_t notes;       /* in pyddsi_scan_notes: one for each message but markers */
     pyddsi_fault fault;
 } pyddsi_packet;
 
@@ -1329,6 +1330,7 @@ typedef struct {
     uint32_t nacked;
     uint8_t
         event; /* 0 next, 1 first, 2 gap, 3 repeat, 4 fill, 5 old, 6 reset, 7 ambiguous, 8 pre-sync; 255 none */
+    uint8_t passes; /* 1: the filter lets it through, or there is none */
 } pyddsi_note;
 
 /* As pyddsi_scan_input, up to the next packet of the protocol: OK with packet->number != 0, else more bytes are needed. Of a

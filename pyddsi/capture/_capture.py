@@ -15,7 +15,7 @@ from pyddsi._values import closest, whole
 from pyddsi.capture._bytes import Bytes, open_bytes
 from pyddsi.capture._index import Index, index_of
 from pyddsi.capture._packet import Packet, Packets
-from pyddsi.capture._scan import EXTENSIONS, Batch, Problem, Range, Request, Scan, Settings
+from pyddsi.capture._scan import EXTENSIONS, NONE, Batch, Problem, Range, Request, Scan, Settings
 from pyddsi.capture._where import parse_time
 from pyddsi.errors import CaptureError
 
@@ -191,20 +191,28 @@ class Capture:
 
     # ---- packets ----
 
-    def packets(self, *, start: Time = None, stop: Time = None) -> Iterator[Packet]:
-        """The protocol's packets, one by one: a thousandth of the speed of tables, for those who want to look closely."""
+    def packets(self, *, where: str | None = None, start: Time = None, stop: Time = None) -> Iterator[Packet]:
+        """
+        The protocol's packets, one by one: a thousandth of the speed of tables, for those who want to look closely.
+
+        where: a filter over the table of messages; packets without a message that passes are left out
+        """
+        for _, packets in self.packets_of_files(where=where, start=start, stop=stop):
+            for packet in packets:
+                if where is None or packet.fault_passes or any(note.passes for note in packet.notes):
+                    yield packet
+
+    def packets_of_files(
+        self, *, where: str | None = None, start: Time = None, stop: Time = None
+    ) -> Iterator[tuple[str, Packets]]:
+        """Each file and its packets, which can be asked for names while they are read."""
         begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
         from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
-        for member in self.members:
+        for member, name in zip(self.members, self.files, strict=True):
             with _opened(member) as source:
-                packets = Packets(source, self.settings)
-                for packet in packets:
-                    time_ns = packet.time_ns
-                    if time_ns is None or (
-                        (from_ns is None or time_ns >= from_ns) and (until_ns is None or time_ns < until_ns)
-                    ):
-                        yield packet
-                self._note(packets.scan.problems)
+                packets = Packets(source, self.settings, where, from_ns, until_ns)
+                yield name, packets
+                self.note(packets.scan.problems)
 
     # ---- what it holds ----
 
@@ -267,16 +275,17 @@ class Capture:
         """The time of the first frame that has one."""
         for member in self.members:
             with _opened(member) as source:
-                for batch in Scan(self.settings, Request("packets", ("ts_ns",), rows=1)).rows(source):
-                    value = _pyarrow().record_batch(batch).column(0)[0].as_py()
-                    return None if value is None else int(value)
+                scan = Scan(self.settings)
+                for item in scan.items(source, "item"):
+                    return None if item.time_ns == NONE else int(item.time_ns)
         return None
 
     def _finish(self, scan: Scan) -> Iterator[Batch]:
         yield from scan.finish()
-        self._note(scan.problems)
+        self.note(scan.problems)
 
-    def _note(self, problems: list[Problem]) -> None:
+    def note(self, problems: list[Problem]) -> None:
+        """Remember what is wrong, and say it: as a warning, or with strict as an error."""
         for problem in problems:
             if problem not in self.problems:
                 self.problems.append(problem)

@@ -9,7 +9,7 @@ from pyddsi import wire
 from pyddsi._native import ffi, lib
 from pyddsi.capture._bytes import Bytes
 from pyddsi.capture._datagram import Endpoint, endpoint_of
-from pyddsi.capture._scan import NONE, Scan, Settings
+from pyddsi.capture._scan import NONE, Request, Scan, Settings
 from pyddsi.errors import WireError
 
 __all__ = ["EVENTS", "Note", "Packet", "Packets"]
@@ -41,6 +41,8 @@ class Note(NamedTuple):
     answer_us: int | None
     delivery_us: int | None
     outstanding: int | None
+    passes: bool
+    """Whether the filter lets the message through; without one it does."""
 
 
 def _number(value: int) -> int | None:
@@ -49,7 +51,7 @@ def _number(value: int) -> int | None:
 
 def _note(raw: Any) -> Note:
     return Note(
-        raw.flow or None,
+        int(ffi.cast("int64_t", raw.flow)) or None,
         raw.epoch,
         _number(raw.usn),
         EVENTS[raw.event] if raw.event < len(EVENTS) else None,
@@ -60,6 +62,7 @@ def _note(raw: Any) -> Note:
         _number(raw.answer_us),
         _number(raw.delivery_us),
         _number(raw.outstanding),
+        bool(raw.passes),
     )
 
 
@@ -81,6 +84,8 @@ class Packet(NamedTuple):
     decode: str
     extensions: bool
     notes: tuple[Note, ...]
+    fault_passes: bool
+    """Whether the filter lets the message through that could not be read."""
 
     @property
     def reading(self) -> wire.Reading:
@@ -96,16 +101,39 @@ class Packet(NamedTuple):
 
 
 class Packets:
-    """A pass over one file, packet by packet."""
+    """A pass over one file, packet by packet; `where` is a filter over the table of messages."""
 
-    def __init__(self, source: Bytes, settings: Settings) -> None:
+    def __init__(
+        self,
+        source: Bytes,
+        settings: Settings,
+        where: str | None = None,
+        start_ns: int | None = None,
+        stop_ns: int | None = None,
+    ) -> None:
         self._source = source
-        self.scan = Scan(settings)
+        self._start_ns = start_ns
+        self._stop_ns = stop_ns
+        self.scan = Scan(settings, Request("messages", where=where, packets=True))
+
+    def name(self, rid: int, space: int = 0) -> str:
+        """What the sender of the packet that was read last calls a number; empty if nobody has named it."""
+        raw = lib.pyddsi_scan_name(self.scan.raw, self._raw_source, space, rid)
+        return bytes(ffi.buffer(raw.data, raw.size)).decode("ascii", "replace") if raw.size else ""
+
+    def _within(self, time_ns: int) -> bool:
+        return time_ns == NONE or (
+            (self._start_ns is None or time_ns >= self._start_ns)
+            and (self._stop_ns is None or time_ns < self._stop_ns)
+        )
 
     def __iter__(self) -> Iterator[Packet]:
         scan = self.scan
         for raw in scan.items(self._source, "packet"):
+            if not self._within(raw.time_ns):
+                continue
             notes = lib.pyddsi_scan_notes(scan.raw)
+            self._raw_source = ffi.addressof(raw, "source")
             yield Packet(
                 raw.number,
                 _number(raw.time_ns),
@@ -115,4 +143,5 @@ class Packets:
                 DECODES[raw.decode],
                 not raw.base_only,
                 tuple([_note(notes[i]) for i in range(raw.notes)]),
+                bool(raw.fault_passes),
             )

@@ -52,6 +52,8 @@ class Request:
     payload: int = 65535
     window_ns: int = SECOND
     rows: int = 0
+    packets: bool = False
+    """No rows: the filter is for those who go packet by packet."""
 
 
 class Problem(NamedTuple):
@@ -99,8 +101,9 @@ def _options(
     options.from_ns, options.until_ns = NONE, EVER
     if request is None:
         return options, kept
-    options.table = table_number(request.table)
-    options.columns = column_bits(request.table, request.columns)
+    if not request.packets:
+        options.table = table_number(request.table)
+        options.columns = column_bits(request.table, request.columns)
     options.payload_max = request.payload
     options.from_ns, options.until_ns = request.start_ns, request.stop_ns
     options.window_ns = request.window_ns

@@ -358,6 +358,7 @@ def collect(capture: Capture, progress: Callable[[int, int], None] | None = None
     info.conduits = sorted(_conduits(scan), key=lambda conduit: -conduit.messages)[:LISTED_MAX]
     info.resources = _resources(scan, info.seconds)[:LISTED_MAX]
     info.problems = list(scan.problems)
+    capture.note(scan.problems)
     info.findings = findings(info, scan)
     return info
 

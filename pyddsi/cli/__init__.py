@@ -32,7 +32,8 @@ COMMANDS = {
     "bw": "measure how many bytes samples of a resource take",
     "doctor": "find what is wrong with this machine's network, and say what mends it",
     "demo": "show what pyddsi does, with three processes",
-    "decode": "print the messages of a capture",
+    "info": "say what captures hold, and what looks wrong in them",
+    "decode": "print the messages of captures",
     "sim": "play scenarios in the simulator and check them",
 }
 

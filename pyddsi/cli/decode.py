@@ -1,4 +1,4 @@
-"""`pyddsi decode`: the messages of a capture, a line each, as JSON, or counted."""
+"""`pyddsi decode`: the messages of captures, a line each, as JSON, or counted."""
 
 from __future__ import annotations
 
@@ -11,27 +11,32 @@ from typing import Any
 
 from pyddsi import wire
 from pyddsi._native import MESSAGES, spec
-from pyddsi.capture import open_capture
-from pyddsi.cli._arguments import Parser
-from pyddsi.cli._traffic import Packet, Traffic
+from pyddsi.cli._arguments import Parser, UsageError
+from pyddsi.cli._captures import add_part, add_reading, moment, opened, warned
 from pyddsi.errors import CaptureError, WireError
 
 DESCRIPTION = """\
-Print the messages in captures (pcap, pcapng, gzipped or not), one line each:
+Print the messages in captures (pcap, pcapng, plain or packed), one line each:
 
-  packet, time since the first packet, who -> whom, conduit, kind, flags, fields
+  packet, time since the first packet, who -> whom, conduit, kind, flags, fields [what it means to those before it]
 
-A packet that breaks a rule of the protocol is printed up to that byte, then MALFORMED with the byte, the rule, and what
-the reference peer zhe does about it.
+In brackets stand the name of the resource, the number counted on without wrapping, and whether a message is a repeat, follows
+a gap, fills one, or begins anew; and how long an answer took. A packet that breaks a rule of the protocol is printed up to that
+byte, then MALFORMED with the byte, the rule, and what the reference peer zhe does about it.
 """
 
 EXAMPLES = """\
 examples:
   pyddsi decode run.pcap
   pyddsi decode --count --json run.pcap
+  pyddsi decode --where 'kind == SDATA and rid == 7' --from 1.5 --to 2 run.pcap
+  pyddsi decode --where 'seq_event in (3, 8)' run.pcap            repeats
+  pyddsi decode --where "uri in '/plant/**'" run.pcap
   tcpdump -i any -w - udp | pyddsi decode -
   pyddsi decode --json run.pcap | jq 'select(.kind == "SDATA" and .rid == 7)'
   pyddsi decode --hex '67 00 02 02 31 32'
+
+--where takes columns of the table of messages (docs/reference/captures.md), kinds, numbers, and texts in quotes.
 """
 
 
@@ -48,6 +53,8 @@ def add(parser: Parser) -> None:
         "--json", action="store_true", help="one JSON object a message, or of all counts"
     )
     parser.add_argument("--count", action="store_true", help="only count the messages of each kind")
+    parser.add_argument("--where", metavar="CONDITION", help="only the messages for which it holds")
+    add_part(parser)
     parser.add_argument(
         "--reading",
         choices=["auto", "tolerant", "strict", "zhe"],
@@ -55,15 +62,7 @@ def add(parser: Parser) -> None:
         help="what to take: all that can be understood (tolerant), only what is correct (strict), what zhe takes (zhe); "
         "auto is tolerant, but takes a sender's extensions only if it announced some or was not seen opening",
     )
-    parser.add_argument(
-        "--seq-bits",
-        type=int,
-        metavar="L",
-        help="length of sequence numbers, 7 to 56 (default: take any; zhe: 14)",
-    )
-    parser.add_argument(
-        "--port", type=int, default=7447, help="the well-known port (default: 7447)"
-    )
+    add_reading(parser)
 
 
 class _Decoder:
@@ -75,62 +74,136 @@ class _Decoder:
         self.packets = 0
         self.malformed = 0
         self._fixed = None
-        if options.reading != "auto" or options.seq_bits is not None:
-            strictness: Any = "tolerant" if options.reading == "auto" else options.reading
-            self._fixed = wire.Reading(strictness, seq_bits=options.seq_bits)
+        if options.reading != "auto":
+            self._fixed = wire.Reading(options.reading, seq_bits=options.seq_bits)
 
     def messages(
-        self, packet: Packet, traffic: Traffic | None
+        self, data: bytes, reading: wire.Reading
     ) -> tuple[list[wire.Message], WireError | None]:
         """The packet's messages and the fault that ends it early, both counted."""
-        reading = self._fixed or (traffic.reading(packet.source) if traffic else wire.TOLERANT)
         fault = None
         try:
-            found = wire.decode(packet.data, reading)
+            found = wire.decode(data, self._fixed or reading)
         except WireError as error:
             found, fault = error.messages, error
+        return found, fault
+
+    def count(self, found: list[wire.Message], fault: object) -> None:
+        """In the books."""
         self.packets += 1
         self.malformed += fault is not None
         self.counts.update(message.NAME for message in found)
-        if traffic is not None:
-            for message in found:
-                traffic.note(packet.source, message)
-        return found, fault
 
 
-def _relative(packet: Packet, first_ns: int | None) -> float | None:
-    if packet.time_ns is None or first_ns is None:
-        return None
-    return (packet.time_ns - first_ns) / 1e9
+MARKERS = (wire.Conduit, wire.Frag, wire.RSpace)
+WORDS = {
+    "repeat": "repeat",
+    "pre-sync": "repeat of what came before the first SYNCH",
+    "fill": "fills a gap",
+    "old": "overtaken",
+    "reset": "counts anew",
+    "ambiguous": "ambiguous",
+}
 
 
-def _text(
-    packet: Packet, first_ns: int | None, found: list[wire.Message], fault: str | None
-) -> Iterator[str]:
-    time = _relative(packet, first_ns)
-    shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
-    start = f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
-    for message in found:
-        yield f"{start}  c{message.conduit} {message}"
-    if fault is not None:
-        yield f"{start}  MALFORMED {fault}"
+def _span(us: int) -> str:
+    return f"{us} µs" if us < 1000 else f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.2f} s"
 
 
-def _objects(
-    packet: Packet, first_ns: int | None, found: list[wire.Message], fault: dict[str, Any] | None
-) -> Iterator[str]:
-    start: dict[str, Any] = {
-        "packet": packet.number,
-        "time_ns": packet.time_ns,
-        "time": _relative(packet, first_ns),
-        "source": str(packet.source),
-        "destination": str(packet.destination),
-    }
-    for message in found:
-        place = {"conduit": message.conduit, "at": message.at, "size": message.size}
-        yield json.dumps(start | place | message.to_dict())
-    if fault is not None:
-        yield json.dumps(start | {"malformed": fault})
+def _meaning(message: wire.Message, note: Any, name: str) -> str:
+    """What stands in brackets."""
+    parts = [name] if name else []
+    if note.usn is not None and note.usn != getattr(message, "sn", None):
+        parts.append(f"number {note.usn}")
+    if note.event == "gap":
+        parts.append(f"{note.gap} missing before it")
+    elif note.event in WORDS:
+        after = f" after {_span(note.since_first_us)}" if note.since_first_us is not None else ""
+        parts.append(WORDS[note.event] + after)
+    if note.answer_us is not None:
+        parts.append(f"answer after {_span(note.answer_us)}")
+    return f"  [{', '.join(parts)}]" if parts else ""
+
+
+class _Lines:
+    """What is printed of one file."""
+
+    def __init__(self, decoder: _Decoder, packets: Any) -> None:
+        self.decoder = decoder
+        self.packets = packets
+        self.first_ns: int | None = None
+
+    def relative(self, time_ns: int | None) -> float | None:
+        """Seconds since the first packet."""
+        if time_ns is None or self.first_ns is None:
+            return None
+        return (time_ns - self.first_ns) / 1e9
+
+    def name(self, message: wire.Message) -> str:
+        """The name of its resource."""
+        rid = getattr(message, "data_rid", None) or getattr(message, "rid", None)
+        if not isinstance(message, (wire.SData, wire.BData, wire.Pull)) or rid is None:
+            return ""
+        doubled = rid * 2 + isinstance(rid, wire.SelectionId)
+        return str(self.packets.name(int(doubled), getattr(message, "space", 0) or 0))
+
+    def chosen(self, packet: Any) -> tuple[list[tuple[wire.Message, Any]], WireError | None]:
+        """The messages of a packet that pass, each with its note; markers go with the message behind them."""
+        found, fault = self.decoder.messages(packet.data, packet.reading)
+        kept: list[tuple[wire.Message, Any]] = []
+        waiting: list[tuple[wire.Message, Any]] = []
+        at = 0
+        for message in found:
+            if isinstance(message, MARKERS):
+                waiting.append((message, None))
+                continue
+            note = packet.notes[at] if at < len(packet.notes) else None
+            at += 1
+            if note is None or note.passes:
+                kept += [*waiting, (message, note)]
+            waiting = []
+        if self.decoder.options.where is None:
+            kept += waiting
+        elif fault is not None and not packet.fault_passes:
+            fault = None
+        return kept, fault
+
+    def text(self, packet: Any, kept: list[tuple[wire.Message, Any]], fault: str | None) -> Iterator[str]:
+        """As lines."""
+        time = self.relative(packet.time_ns)
+        shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
+        start = f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
+        for message, note in kept:
+            meaning = "" if note is None else _meaning(message, note, self.name(message))
+            yield f"{start}  c{message.conduit} {message}{meaning}"
+        if fault is not None:
+            yield f"{start}  MALFORMED {fault}"
+
+    def objects(
+        self, packet: Any, kept: list[tuple[wire.Message, Any]], fault: dict[str, Any] | None
+    ) -> Iterator[str]:
+        """As JSON."""
+        start: dict[str, Any] = {
+            "packet": packet.number,
+            "time_ns": packet.time_ns,
+            "time": self.relative(packet.time_ns),
+            "source": str(packet.source),
+            "destination": str(packet.destination),
+        }
+        for message, note in kept:
+            place = {"conduit": message.conduit, "at": message.at, "size": message.size}
+            found = start | place | message.to_dict()
+            if note is not None:
+                name = self.name(message)
+                found |= {"name": name} if name else {}
+                meaning = note._asdict()
+                del meaning["passes"], meaning["outstanding"]
+                found |= {key: value for key, value in meaning.items() if value is not None and value != 0}
+                if note.usn is not None:
+                    found |= {"usn": note.usn, "epoch": note.epoch}
+            yield json.dumps(found)
+        if fault is not None:
+            yield json.dumps(start | {"malformed": fault})
 
 
 def _fault_object(fault: WireError) -> dict[str, Any]:
@@ -143,43 +216,52 @@ def _fault_object(fault: WireError) -> dict[str, Any]:
     }
 
 
-def _decode_file(decoder: _Decoder, name: str) -> None:
-    """One capture: everything is printed as it is read, so that a pipe shows it at once."""
+STREAM = "the capture lacks the start or a part of this connection; it can be read from its next start on"
+
+
+def _packet(decoder: _Decoder, lines: _Lines, packet: Any) -> None:
     options = decoder.options
-    first_ns: int | None = None
-    before = decoder.packets + decoder.malformed
-    with open_capture(name) as capture:
-        traffic = Traffic(capture, options.port)
-        for packet in traffic:
-            if first_ns is None:
-                first_ns = packet.time_ns
-            found: list[wire.Message] = []
-            text: str | None = packet.broken
-            plain: dict[str, Any] | None = {"text": packet.broken}
-            if packet.broken is not None:
-                decoder.malformed += 1
-            else:
-                found, fault = decoder.messages(packet, traffic)
-                text = str(fault) if fault else None
-                plain = _fault_object(fault) if fault else None
-            if options.count:
-                continue
-            write = (
-                _objects(packet, first_ns, found, plain)
-                if options.json
-                else _text(packet, first_ns, found, text)
-            )
-            for line in write:
-                print(line)
-        if decoder.packets + decoder.malformed == before:
-            _explain_nothing(name, traffic)
+    if lines.first_ns is None:
+        lines.first_ns = packet.time_ns
+    if packet.decode == "stream":
+        decoder.malformed += 1
+        kept: list[tuple[wire.Message, Any]] = []
+        text: str | None = STREAM
+        plain: dict[str, Any] | None = {"text": STREAM}
+    else:
+        kept, fault = lines.chosen(packet)
+        decoder.count([message for message, _ in kept], fault)
+        text = str(fault) if fault else None
+        plain = _fault_object(fault) if fault else None
+    if options.count:
+        return
+    write = lines.objects(packet, kept, plain) if options.json else lines.text(packet, kept, text)
+    for line in write:
+        print(line)
 
 
-def _explain_nothing(name: str, traffic: Traffic) -> None:
-    passed = ", ".join(f"{n} {transport} packets" for transport, n in traffic.foreign.items())
+def _decode_files(decoder: _Decoder) -> None:
+    """Everything is printed as it is read, so that a pipe shows it at once."""
+    options = decoder.options
+    capture = opened(options)
+    for name, packets in capture.packets_of_files(
+        where=options.where, start=moment(options.start), stop=moment(options.stop)
+    ):
+        before = decoder.packets + decoder.malformed
+        lines = _Lines(decoder, packets)
+        for packet in packets:
+            _packet(decoder, lines, packet)
+        if decoder.packets + decoder.malformed == before and options.where is None and options.start is None:
+            _explain_nothing(name, packets, options.port or [7447])
+
+
+def _explain_nothing(name: str, packets: Any, ports: list[int]) -> None:
+    facts = packets.scan.facts()
+    foreign = {"UDP": facts.foreign_udp, "TCP": facts.foreign_tcp}
+    passed = ", ".join(f"{n} {transport} packets" for transport, n in foreign.items() if n)
     print(
-        f"pyddsi: {name}: no packet of the protocol among {traffic.capture.records} captured"
-        + (f" ({passed} do not use port {traffic.port}; --port names another)" if passed else ""),
+        f"pyddsi: {name}: no packet of the protocol among {facts.frames} captured"
+        + (f" ({passed} do not use port {ports[0]}; --port names another)" if passed else ""),
         file=sys.stderr,
     )
 
@@ -190,7 +272,9 @@ def _decode_hex(decoder: _Decoder, digits: str) -> int:
     except ValueError:
         print(f"pyddsi: --hex takes pairs of hexadecimal digits, not {digits!r}", file=sys.stderr)
         return 2
-    found, fault = decoder.messages(Packet(1, None, None, None, data), None)  # type: ignore[arg-type]
+    reading = wire.Reading("tolerant", seq_bits=decoder.options.seq_bits)
+    found, fault = decoder.messages(data, reading)
+    decoder.count(found, fault)
     for message in found if not decoder.options.count else ():
         print(
             json.dumps(message.to_dict())
@@ -230,12 +314,13 @@ def run(options: argparse.Namespace) -> int:
             _print_counts(decoder)
         return status
     broken: CaptureError | None = None
-    for name in options.files:
-        try:
-            _decode_file(decoder, name)
-        except CaptureError as error:  # what was whole has been printed
-            broken = error
-            break
+    try:
+        with warned():
+            _decode_files(decoder)
+    except CaptureError as error:  # what was whole has been printed
+        broken = error
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if options.count:
         _print_counts(decoder)
     if broken is not None:
