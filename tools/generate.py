@@ -1,12 +1,12 @@
 """
 Writes what is made from tables and from the source: the Python classes of the protocol's messages, and the reference pages of
-the wire, the drop ledger, the settings and the Python API.
+the wire, the drop ledger, the settings, the tables of captures and the Python API.
 
     python tools/generate.py            write the files
     python tools/generate.py --check    say which of them are not what the tables say, and exit 1
 
 The tables are csrc/wire/table.c and the words of csrc/flow/ledger.c, both read through the compiled core, and that of
-pyddsi/config.py; the API's page is made of signatures and docstrings. The files are in the tree so that people and type
+pyddsi/config.py, and the columns of csrc/capture/table.c; the API's page is made of signatures and docstrings. The files are in the tree so that people and type
 checkers can read them, and a test runs --check so that they cannot drift.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import api_page
 import config_page
 import ledger_page
+import tables_page
 
 from pyddsi._native import DECLARATIONS, ITEMS, MESSAGES, Field, Spec, spec
 
@@ -27,6 +28,7 @@ PAGE = ROOT / "docs" / "reference" / "wire.md"
 LEDGER = ROOT / "docs" / "reference" / "ledger.md"
 CONFIG = ROOT / "docs" / "reference" / "config.md"
 API = ROOT / "docs" / "reference" / "api.md"
+TABLES = ROOT / "docs" / "reference" / "captures.md"
 
 # Names that are not their capitalised words.
 CLASS_NAMES = {
@@ -296,6 +298,7 @@ def main(arguments: list[str]) -> int:
         LEDGER: ledger_page.render(),
         CONFIG: config_page.render(),
         API: api_page.render(),
+        TABLES: tables_page.render(),
     }
     stale = [
         path

@@ -75,34 +75,35 @@ static bool wants_notes(const struct pdi_sink *sink)
 
 static void flow_goes(void *context, uint32_t flow)
 {
-    struct pdi_scan *scan = context;
-    if (scan->options.table == PYDDSI_TABLE_FLOWS) {
-        pdi_rows_flow(scan, flow);
-    }
+    pdi_rows_flow(context, flow);
 }
 
 static void session_goes(void *context, uint32_t session)
 {
-    struct pdi_scan *scan = context;
-    if (scan->options.table == PYDDSI_TABLE_SESSIONS) {
-        pdi_rows_session(scan, session);
-    }
+    pdi_rows_session(context, session);
 }
 
 static void resource_goes(void *context, uint32_t resource)
 {
-    struct pdi_scan *scan = context;
-    if (scan->options.table == PYDDSI_TABLE_RESOURCES) {
-        pdi_rows_resource(scan, resource);
-    }
+    pdi_rows_resource(context, resource);
 }
 
 static void party_goes(void *context, uint32_t party)
 {
-    struct pdi_scan *scan = context;
-    if (scan->options.table == PYDDSI_TABLE_ENDPOINTS) {
-        pdi_rows_party(scan, party);
-    }
+    pdi_rows_party(context, party);
+}
+
+/* Who is told when something is given up: whoever would have put it into a row at the end. */
+static struct pdi_trace_listener listener_of(struct pdi_scan *scan)
+{
+    int table = scan->options.table;
+    return (struct pdi_trace_listener){
+        .flow_goes = table == PYDDSI_TABLE_FLOWS ? flow_goes : NULL,
+        .session_goes = table == PYDDSI_TABLE_SESSIONS ? session_goes : NULL,
+        .resource_goes = table == PYDDSI_TABLE_RESOURCES ? resource_goes : NULL,
+        .party_goes = table == PYDDSI_TABLE_ENDPOINTS ? party_goes : NULL,
+        .context = scan,
+    };
 }
 
 int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_options *options,
@@ -124,8 +125,8 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     const struct pdi_table *columns =
         &pdi_tables[table ? (unsigned)options->table : PYDDSI_TABLE_MESSAGES];
     if (options->where_count != 0 &&
-        pdi_filter_init(&scan->filter, columns, options->where, options->where_count, options->texts,
-                        options->texts_size) != PYDDSI_OK) {
+        pdi_filter_init(&scan->filter, columns, options->where, options->where_count,
+                        options->texts, options->texts_size) != PYDDSI_OK) {
         return PYDDSI_BAD_ARGUMENT;
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -141,8 +142,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
         scan->trace->port_count = options->port_count;
         memcpy(scan->trace->ports, options->ports, options->port_count * sizeof *options->ports);
     }
-    scan->trace->listener =
-        (struct pdi_trace_listener){flow_goes, session_goes, resource_goes, party_goes, scan};
+    scan->trace->listener = listener_of(scan);
     scan->limit = UINT64_MAX;
     scan->last_ns = scan->latest_ns = PDI_TIME_NONE;
     scan->facts.first_ns = scan->facts.last_ns = PDI_TIME_NONE;

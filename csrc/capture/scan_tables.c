@@ -12,7 +12,7 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
 {
     const struct pdi_trace *trace = scan->trace;
     const struct pdi_flow *flow = &trace->flows[index];
-    if (flow->t_messages == 0 && flow->t_synchs == 0 && flow->t_nacks == 0) {
+    if (flow->t_messages == 0 && flow->t_synchs == 0 && flow->t_acks == 0) {
         return;
     }
     const struct pdi_party *source = &trace->parties[flow->source],
@@ -43,6 +43,7 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
     row->old = flow->t_old;
     row->ambiguous = flow->t_ambiguous;
     row->resets = flow->t_resets;
+    row->acks = flow->t_acks;
     row->nacks = flow->t_nacks;
     row->nacked = flow->t_nacked;
     row->synchs = flow->t_synchs;

@@ -168,6 +168,7 @@ static const struct pdi_column flows[] = {
     F("old", "best effort messages overtaken by later ones", INT64, 0, 0, I64, old),
     F("ambiguous", "jumps too large to be understood", INT64, 0, 0, I64, ambiguous),
     F("resets", "times that the counter began anew", INT64, 0, 0, I64, resets),
+    F("acks", "ACKNACKs that answer it", INT64, 0, 0, I64, acks),
     F("nacks", "ACKNACKs that wanted something again", INT64, 0, 0, I64, nacks),
     F("nacked", "numbers that they wanted", INT64, 0, 0, I64, nacked),
     F("synchs", "SYNCHs", INT64, 0, 0, I64, synchs),

@@ -130,7 +130,7 @@ void pdi_trace_begin(struct pdi_trace *trace)
     for (uint32_t i = 0; trace->flow_slots.used != 0 && i < PDI_FLOWS_MAX; i++) {
         if (trace->flows[i].used) {
             pdi_flow_tally(&trace->flows[i]);
-            pdi_histograms_clear(trace, &trace->flows[i]);
+            pdi_histograms_free(trace, &trace->flows[i]);
         }
     }
 }

@@ -176,7 +176,7 @@ struct pdi_flow {
     uint32_t missing; /* a list, lowest first, of */
     uint32_t missing_count;
     uint32_t histogram; /* PDI_NONE32: none */
-    uint64_t t_gaps, t_repeats, t_presync, t_fills, t_old, t_nacks, t_nacked, t_synchs,
+    uint64_t t_gaps, t_repeats, t_presync, t_fills, t_old, t_acks, t_nacks, t_nacked, t_synchs,
         t_outstanding, t_ambiguous, t_resets;
     uint64_t t_gap_packet, t_repeat_packet; /* the first with one that is not pre-sync; 0: none */
     int64_t t_missing; /* below 0 in a range that fills what was missing before it */

@@ -189,6 +189,7 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
     struct pdi_flow *flow = &trace->flows[index];
     note->flow = flow->id;
     note->epoch = flow->epoch;
+    flow->t_acks++;
     if (!flow->begun) {
         note->ack_usn = (int64_t)(message->sn & INT64_MAX);
         return;

@@ -133,16 +133,17 @@ void pdi_flow_tally(struct pdi_flow *flow)
     flow->t_gaps = flow->t_repeats = flow->t_presync = flow->t_fills = flow->t_old = 0;
     flow->t_missing = 0;
     flow->t_gap_packet = flow->t_repeat_packet = 0;
-    flow->t_nacks = flow->t_nacked = flow->t_synchs = flow->t_outstanding = 0;
+    flow->t_acks = flow->t_nacks = flow->t_nacked = flow->t_synchs = flow->t_outstanding = 0;
     flow->t_ambiguous = flow->t_resets = 0;
 }
 
 /* ---- the end of one, and beginning anew ---- */
 
-void pdi_histograms_clear(struct pdi_trace *trace, const struct pdi_flow *flow)
+void pdi_histograms_free(struct pdi_trace *trace, struct pdi_flow *flow)
 {
     if (flow->histogram != PDI_NONE32) {
-        memset(&trace->histograms[flow->histogram], 0, sizeof *trace->histograms);
+        pdi_slots_put(&trace->histogram_slots, flow->histogram);
+        flow->histogram = PDI_NONE32;
     }
 }
 
@@ -166,9 +167,7 @@ void pdi_flow_free(struct pdi_trace *trace, uint32_t index)
         trace->listener.flow_goes(trace->listener.context, index);
     }
     pdi_flow_restart(trace, index);
-    if (flow->histogram != PDI_NONE32) {
-        pdi_slots_put(&trace->histogram_slots, flow->histogram);
-    }
+    pdi_histograms_free(trace, flow);
     (void)pdi_map_remove(&trace->flow_of, flow->key);
     flow->used = 0;
     pdi_slots_put(&trace->flow_slots, index);
@@ -253,7 +252,7 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
             if (trace->listener.flow_goes != NULL) {
                 trace->listener.flow_goes(trace->listener.context, index);
                 pdi_flow_tally(flow);
-                pdi_histograms_clear(trace, flow);
+                pdi_histograms_free(trace, flow);
             }
             pdi_flow_restart(trace, index);
             flow->synched =

@@ -89,7 +89,7 @@ uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow 
 void pdi_flow_free(struct pdi_trace *trace, uint32_t flow);
 /* Begins a range for it. */
 void pdi_flow_tally(struct pdi_flow *flow);
-void pdi_histograms_clear(struct pdi_trace *trace, const struct pdi_flow *flow);
+void pdi_histograms_free(struct pdi_trace *trace, struct pdi_flow *flow);
 
 /* ---- acknowledgements ---- */
 

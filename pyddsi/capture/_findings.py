@@ -73,7 +73,7 @@ def _losses(info: Info) -> Iterator[Finding]:
             yield Finding(
                 "resets",
                 "note",
-                f"{_flow(conduit)} began to count anew {_times(conduit.resets, 'time')}: its sender was started again",
+                f"{_flow(conduit)} began to count anew {_times(conduit.resets, 'time')}: its sender, or the session, was begun again",
                 conduit.resets,
                 (),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 6",
@@ -182,10 +182,36 @@ def _file(info: Info, facts: Any) -> Iterator[Finding]:
         )
 
 
+ORDER = {"error": 0, "warning": 1, "note": 2}
+OF_A_KIND = 5  # named one by one; the rest of the kind is one more finding
+
+
+def _the_worst(found: list[Finding]) -> Iterator[Finding]:
+    """The worst of a kind, and what the others add up to."""
+    found.sort(key=lambda finding: (ORDER[finding.severity], -finding.count))
+    yield from found[:OF_A_KIND]
+    rest = found[OF_A_KIND:]
+    if len(rest) == 1:
+        yield rest[0]
+    elif rest:
+        count = sum(finding.count for finding in rest)
+        yield Finding(
+            rest[0].kind,
+            rest[0].severity,
+            f"{len(rest):,} more like these, {count:,} in all; the tables flows and sessions have them one by one",
+            count,
+            tuple(sorted(number for finding in rest for number in finding.packets)[:OF_A_KIND]),
+            f"pyddsi.seq_event == {3 if rest[0].kind == 'repeats' else 2}" if rest[0].kind in {"repeats", "gaps"} else "",
+        )
+
+
 def findings(info: Info, scan: Scan) -> list[Finding]:
     """All of them, the worst first."""
     facts = scan.facts()
     found = [*_file(info, facts), *_events(info, facts), *_sessions(info), *_losses(info)]
     found += [Finding(problem.kind, "warning", problem.text, 1) for problem in info.problems]
-    order = {"error": 0, "warning": 1, "note": 2}
-    return sorted(found, key=lambda finding: (order[finding.severity], -finding.count))
+    kinds: dict[str, list[Finding]] = {}
+    for finding in found:
+        kinds.setdefault(finding.kind, []).append(finding)
+    told = [finding for kind in kinds.values() for finding in _the_worst(kind)]
+    return sorted(told, key=lambda finding: ORDER[finding.severity])

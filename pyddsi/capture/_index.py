@@ -73,8 +73,6 @@ class Index:
     chunks: list[Chunk] = field(default_factory=list)
     snapshots: list[bytes] = field(default_factory=list)
     end: bytes = b""
-    sections: int = 0
-    late: int = 0
     problems: list[Problem] = field(default_factory=list)
     origin: str = "built"
     """How it came about: built, read, or extended; rebuilt if one was there and did not fit."""
@@ -135,7 +133,6 @@ def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], Non
     index.size = at
     index.file_size = at + window.left
     index.frames = before + facts.frames
-    index.sections, index.late = facts.sections, facts.late
     index.end = scan.snapshot()
     index.problems = list(scan.problems)
 
@@ -208,8 +205,6 @@ def _save(path: str, settings: Settings, begin: bytes | None, index: Index, fold
         "begin": zlib.crc32(begin) if begin is not None else None,
         "file": _identity(path, index.size) | {"size": index.file_size},
         "frames": index.frames,
-        "sections": index.sections,
-        "late": index.late,
         "problems": [list(problem[1:]) for problem in index.problems],
         "chunks": [list(chunk) for chunk in index.chunks],
         "states": [[len(state), zlib.crc32(state)] for state in packed],
@@ -258,7 +253,7 @@ def _read(place: Path) -> tuple[dict[str, Any], list[bytes]] | None:
 
 def _load(path: str, settings: Settings, begin: bytes | None, folder: str | None) -> tuple[Index | None, str]:
     """The kept index of a file as it is now; or one that covers its beginning; or why there is none."""
-    place = next((place for place in _places(path, folder) if place.exists()), None)
+    place = next((place for place in _places(path, folder) if place.is_file()), None)
     if place is None:
         return None, ""
     found = _read(place)
@@ -290,8 +285,6 @@ def _load(path: str, settings: Settings, begin: bytes | None, folder: str | None
             chunks,
             states[:-1],
             states[-1],
-            int(head["sections"]),
-            int(head["late"]),
             [Problem(path, str(kind), str(words)) for kind, words in head["problems"]],
             "read",
         )

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pyddsi import wire
-from pyddsi.capture import Segment, open_capture
-from pyddsi.cli._traffic import Traffic
+from pyddsi import capture, wire
+from pyddsi.capture import Segment, read_datagrams
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
-PORT = 7447
 
 # How the list of the captures calls declarations.
 SHORT_NAMES = {
@@ -92,21 +90,12 @@ def index() -> dict[str, Entry]:
 def load(name: str) -> list[Packet]:
     """All packets of a file, read as `pyddsi decode` reads them."""
     found = []
-    with open_capture(CAPTURES / name) as capture:
-        traffic = Traffic(capture, PORT)
-        for packet in traffic:
-            assert packet.broken is None, packet.broken
-            data = bytes(packet.data)
-            reading = traffic.reading(packet.source)
-            error = None
-            try:
-                messages = wire.decode(data, reading)
-            except wire.WireError as fault:
-                error, messages = fault, fault.messages
-            for message in messages:
-                traffic.note(packet.source, message)
-            extensions = reading is wire.TOLERANT
-            found.append(Packet(packet.number, data, reading, extensions, messages, error))
+    for packet in capture.open(CAPTURES / name).packets():
+        assert packet.decode != "stream", packet
+        messages, error = packet.messages()
+        found.append(
+            Packet(packet.number, packet.data, packet.reading, packet.extensions, messages, error)
+        )
     return found
 
 
@@ -136,8 +125,8 @@ def shapes(each: int = 1) -> list[bytes]:
 def streams(name: str) -> list[bytes]:
     """The bytes of each direction of each connection of a TCP capture, from its start."""
     found: dict[object, bytes] = {}
-    with open_capture(CAPTURES / name) as capture:
-        for item in capture:
+    with read_datagrams(CAPTURES / name) as items:
+        for item in items:
             if isinstance(item, Segment):
                 key = (item.source, item.destination)
                 found[key] = found.get(key, b"") + bytes(item.data)

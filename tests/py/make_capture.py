@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from pyddsi.capture import Datagram, Segment, open_capture
+from pyddsi.capture import Datagram, Segment, read_datagrams
 from pyddsi.errors import CaptureError
 
 TCP, UDP = 6, 17
@@ -184,7 +184,7 @@ def simple(packet: bytes, order: str = "<", *, original: int | None = None) -> b
 def read(content: bytes) -> tuple[list[Datagram | Segment], Counter[str], CaptureError | None]:
     """All there is in a capture: what came out, what was skipped, and the error it ended with."""
     items = []
-    with open_capture(io.BytesIO(content)) as capture:
+    with read_datagrams(io.BytesIO(content)) as capture:
         try:
             for item in capture:
                 items.append(item)  # noqa: PERF402 - what comes before the error counts
