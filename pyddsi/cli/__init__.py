@@ -33,6 +33,7 @@ COMMANDS = {
     "doctor": "find what is wrong with this machine's network, and say what mends it",
     "demo": "show what pyddsi does, with three processes",
     "info": "say what captures hold, and what looks wrong in them",
+    "analyse": "write a report on captures, or judge them",
     "decode": "print the messages of captures",
     "sim": "play scenarios in the simulator and check them",
 }

@@ -1,0 +1,153 @@
+"""What a report shows, added up by one process: for captures that it reads in seconds, which is most of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyddsi.capture.report._picture import (
+    RESOURCES_MAX,
+    Losses,
+    Picture,
+    Point,
+    Series,
+    Times,
+    percentile,
+    place,
+    window_of,
+)
+
+if TYPE_CHECKING:
+    from pyddsi.capture import Capture
+
+__all__ = ["collect", "losses_of", "rates_of", "times_of"]
+
+SECOND = 1_000_000_000
+
+
+def _windows(picture: Picture) -> range:
+    """The beginnings of all windows from the first frame to the last."""
+    info = picture.info
+    if info.first_ns is None or info.last_ns is None:
+        return range(0)
+    first = info.first_ns // picture.window_ns * picture.window_ns
+    return range(first, info.last_ns + 1, picture.window_ns)
+
+
+def rates_of(picture: Picture, rows: Iterable[tuple[int, int | None, int]], names: dict[int | None, str]) -> list[Series]:
+    """Lines from (window in ns, rid, messages): the largest resources each, and the others together."""
+    sums: dict[int | None, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for window, rid, messages in rows:
+        sums[rid][window] += messages
+    order = sorted(sums, key=lambda rid: (-sum(sums[rid].values()), rid is None, rid or 0))
+    lines: dict[str, dict[int, int]] = {}
+    for i, rid in enumerate(order):
+        name = names.get(rid) or (f"resource {rid}" if rid is not None else "by name")
+        title = name if i < RESOURCES_MAX else f"{len(order) - RESOURCES_MAX} others"
+        into = lines.setdefault(title, defaultdict(int))
+        for window, messages in sums[rid].items():
+            into[window] += messages
+    seconds = picture.window_ns / SECOND
+    return [
+        Series(title, tuple(Point(window, line.get(window, 0) / seconds) for window in _windows(picture)))
+        for title, line in lines.items()
+    ]
+
+
+KINDS = {"repeat": 1, "pre_sync": 2, "gap": 3, "fill": 4}
+
+
+def losses_of(picture: Picture, rows: Iterable[tuple[int, str, int]]) -> list[Losses]:
+    """From (window in ns, kind, how many), where a kind is one of KINDS."""
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for window, kind, count in rows:
+        sums[window][KINDS[kind] - 1] += count
+    return [Losses(window, *sums[window]) for window in _windows(picture)]
+
+
+def times_of(picture: Picture, rows: Iterable[tuple[int, str, int, int]]) -> list[Times]:
+    """From (window in ns, answer or delivery, place, how many)."""
+    sums: dict[tuple[int, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for window, what, at, count in rows:
+        sums[window, what][at] += count
+    found = []
+    for window in _windows(picture):
+        answer, delivery = sums[window, "answer"], sums[window, "delivery"]
+        found.append(
+            Times(
+                window,
+                percentile(answer, 0.5),
+                percentile(answer, 0.99),
+                percentile(delivery, 0.5),
+                percentile(delivery, 0.99),
+            )
+        )
+    return found
+
+
+def _rates(capture: Capture, window_ns: int) -> Iterable[tuple[int, int | None, int]]:
+    for batch in capture.reader("rates", ["window", "rid", "messages"], window=window_ns / SECOND):
+        windows = batch["window"].cast("int64").to_pylist()
+        for window, rid, messages in zip(
+            windows, batch["rid"].to_pylist(), batch["messages"].to_pylist(), strict=True
+        ):
+            if window is not None:
+                yield window * 1000, rid, messages
+
+
+def _grouped(batch: Any, keys: list[str]) -> Iterable[tuple[Any, ...]]:
+    """Rows that are alike, and how many they are."""
+    import pyarrow as pa  # noqa: PLC0415 - capture.reader has asked for it
+
+    table = pa.table(batch).group_by(keys).aggregate([([], "count_all")])
+    return zip(*(table[name].to_pylist() for name in [*keys, "count_all"]), strict=True)
+
+
+def _window_column(times: Any, window_ns: int) -> Any:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    return pc.multiply(pc.divide(times, window_ns), window_ns)
+
+
+def _losses(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int]]:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    where = "seq_event in (2, 3, 4, 8) and kind in (SDATA, BDATA, WDATA)"
+    names = {2: "gap", 3: "repeat", 4: "fill", 8: "pre_sync"}
+    for batch in capture.reader("messages", ["ts_ns", "seq_event", "gap"], where=where):
+        rows = pa.table(
+            {
+                "window": _window_column(batch["ts_ns"], window_ns),
+                "event": batch["seq_event"],
+                "gap": batch["gap"],
+            }
+        )
+        sums = rows.group_by(["window", "event"]).aggregate([("gap", "sum"), ([], "count_all")])
+        for window, event, gap, count in zip(
+            *(sums[name].to_pylist() for name in ("window", "event", "gap_sum", "count_all")), strict=True
+        ):
+            if window is not None:
+                yield window, names[event], gap if event == 2 else count
+
+
+def _times(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int, int]]:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    for batch in capture.reader("messages", ["ts_ns", "answer_us", "delivery_us"], where="kind == ACKNACK"):
+        windows = _window_column(batch["ts_ns"], window_ns)
+        for what in ("answer", "delivery"):
+            rows = pa.table({"window": windows, "us": batch[f"{what}_us"]}).drop_null()
+            for window, us, count in _grouped(rows, ["window", "us"]):
+                yield window, what, place(us), count
+
+
+def collect(capture: Capture, *, progress: Callable[[int, int], None] | None = None) -> Picture:
+    """Read the capture, some times over, and add up. Needs pyarrow."""
+    info = capture.info(progress=progress)
+    picture = Picture(info, window_of(info))
+    names: dict[int | None, str] = {resource.rid: resource.uri for resource in info.resources if resource.uri}
+    picture.rates = rates_of(picture, _rates(capture, picture.window_ns), names)
+    picture.losses = losses_of(picture, _losses(capture, picture.window_ns))
+    picture.times = times_of(picture, _times(capture, picture.window_ns))
+    return picture

@@ -1,0 +1,183 @@
+"""
+Pictures as SVG, drawn with few marks: lines, stacked bars, bands and lanes over time.
+
+They take their colours from the page (CSS variables), so that one drawing serves light and dark; their text is text, so that
+it can be searched and read aloud; and they scale with the width of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+
+__all__ = ["Axis", "bands", "bars", "lanes", "lines"]
+
+WIDTH, HEIGHT = 720, 220
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 26
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Time from left to right: from and to in nanoseconds since 1970, told as seconds from the beginning."""
+
+    first_ns: int
+    last_ns: int
+
+    def x(self, time_ns: int) -> float:
+        """Where a time is."""
+        span = max(1, self.last_ns - self.first_ns)
+        share = min(1.0, max(0.0, (time_ns - self.first_ns) / span))
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _steps(top: float, count: int = 4) -> list[float]:
+    """Round numbers from 0 up to `top` or a little more."""
+    if top <= 0:
+        return [0.0, 1.0]
+    raw = top / count
+    size = 10.0 ** floor(log10(raw))
+    step = next(size * n for n in (1, 2, 5, 10) if size * n >= raw)
+    return [step * i for i in range(ceil(top / step) + 1)]
+
+
+def _number(value: float) -> str:
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:g}{unit}"
+    return f"{value:g}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 300 else f"{seconds / 60:g} min" if seconds < 18000 else f"{seconds / 3600:g} h"
+
+
+def _open(title: str, height: int = HEIGHT) -> list[str]:
+    return [
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">',
+        f"<title>{escape(title)}</title>",
+    ]
+
+
+def _time_axis(axis: Axis, height: int) -> list[str]:
+    found = []
+    span = max(1e-9, (axis.last_ns - axis.first_ns) / SECOND)
+    for at in _steps(span, 6):
+        if at > span * 1.001:
+            break
+        x = axis.x(axis.first_ns + round(at * SECOND))
+        anchor = "start" if at == 0 else "end" if x > WIDTH - RIGHT - 20 else "middle"
+        found.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
+        found.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}">{_seconds(at)}</text>')
+    return found
+
+
+def _value_axis(ticks: Sequence[tuple[float, str]], y: dict[float, float]) -> list[str]:
+    found = []
+    for value, text in ticks:
+        at = y[value]
+        found.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        found.append(f'<text class="tick" x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>')
+    return found
+
+
+def _linear(top: float) -> tuple[list[tuple[float, str]], dict[float, float], float]:
+    steps = _steps(top)
+    high = steps[-1]
+    room = HEIGHT - TOP - BOTTOM
+    return (
+        [(step, _number(step)) for step in steps],
+        {step: HEIGHT - BOTTOM - step / high * room for step in steps},
+        room / high,
+    )
+
+
+def lines(title: str, axis: Axis, series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
+    """Lines over time, each in its colour; the legend is the page's."""
+    top = max((value for _, points in series for _, value in points), default=0.0)
+    ticks, y, scale = _linear(top)
+    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
+    for i, (name, points) in enumerate(series):
+        path = " ".join(f"{axis.x(time_ns):.1f},{HEIGHT - BOTTOM - value * scale:.1f}" for time_ns, value in points)
+        found.append(f'<polyline class="line c{i % 7}" points="{path}"><title>{escape(name)}</title></polyline>')
+    return "\n".join([*found, "</svg>"])
+
+
+def bars(title: str, axis: Axis, width_ns: int, stacks: Sequence[tuple[int, Sequence[int]]]) -> str:
+    """Bars over time, stacked from below; a class of colour for each layer."""
+    top = max((sum(layers) for _, layers in stacks), default=0)
+    ticks, y, scale = _linear(float(top))
+    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
+    for time_ns, layers in stacks:
+        base = float(HEIGHT - BOTTOM)
+        x = axis.x(time_ns)
+        wide = max(1.0, axis.x(time_ns + width_ns) - x - 0.5)
+        for i, count in enumerate(layers):
+            if count:
+                high = max(1.0, count * scale)
+                found.append(
+                    f'<rect class="bar c{i}" x="{x:.1f}" y="{base - high:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
+                )
+                base -= high
+    return "\n".join([*found, "</svg>"])
+
+
+def _us(us: float) -> str:
+    return f"{us:g} µs" if us < 1000 else f"{us / 1000:g} ms" if us < 1e6 else f"{us / 1e6:g} s"
+
+
+def bands(title: str, axis: Axis, points: Sequence[tuple[int, int | None, int | None]], colour: int) -> str:
+    """From the median to the 99th percentile over time, in microseconds on a logarithmic axis."""
+    values = [value for _, low, high in points for value in (low, high) if value is not None]
+    least, most = max(1, min(values, default=1)), max(10, max(values, default=10))
+    low_power, high_power = floor(log10(least)), max(floor(log10(least)) + 1, ceil(log10(most)))
+    room = HEIGHT - TOP - BOTTOM
+
+    def y(us: float) -> float:
+        return HEIGHT - BOTTOM - (log10(max(us, 10.0**low_power)) - low_power) / (high_power - low_power) * room
+
+    ticks = [(10.0**power, _us(10.0**power)) for power in range(low_power, high_power + 1)]
+    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, {value: y(value) for value, _ in ticks})]
+    runs: list[list[tuple[float, float, float]]] = [[]]
+    for time_ns, low, high in points:  # windows without a value part the band
+        if low is None or high is None:
+            runs.append([])
+        else:
+            runs[-1].append((axis.x(time_ns), y(low), y(high)))
+    for run in filter(None, runs):
+        if len(run) == 1:
+            x, low_y, high_y = run[0]
+            found.append(f'<line class="range c{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{low_y:.1f}" y2="{high_y:.1f}"/>')
+            found.append(f'<circle class="dot c{colour}" cx="{x:.1f}" cy="{low_y:.1f}" r="2"/>')
+            continue
+        upper = " ".join(f"{x:.1f},{high_y:.1f}" for x, _, high_y in run)
+        lower = " ".join(f"{x:.1f},{low_y:.1f}" for x, low_y, _ in reversed(run))
+        found.append(f'<polygon class="band c{colour}" points="{upper} {lower}"/>')
+        median = " ".join(f"{x:.1f},{low_y:.1f}" for x, low_y, _ in run)
+        found.append(f'<polyline class="line c{colour}" points="{median}"/>')
+    return "\n".join([*found, "</svg>"])
+
+
+def lanes(title: str, axis: Axis, rows: Sequence[tuple[str, int, int, str, str]]) -> str:
+    """A lane for each session: label, from, to, class, and what stands at its end."""
+    step = 20
+    height = TOP + step * len(rows) + BOTTOM
+    left = 250
+    shifted = Axis(axis.first_ns, axis.last_ns)
+
+    def x(time_ns: int) -> float:
+        share = (shifted.x(time_ns) - LEFT) / (WIDTH - LEFT - RIGHT)
+        return left + share * (WIDTH - left - 110)
+
+    found = _open(title, height)
+    for i, (label, first, last, kind, text) in enumerate(rows):
+        y = TOP + i * step
+        begin, end = x(first), max(x(first) + 2, x(last))
+        found.append(f'<text class="tick" x="0" y="{y + 13}">{escape(label)}</text>')
+        found.append(
+            f'<rect class="lane {kind}" x="{begin:.1f}" y="{y + 3}" width="{end - begin:.1f}" height="{step - 8}" rx="2"/>'
+        )
+        found.append(f'<text class="tick" x="{end + 5:.1f}" y="{y + 13}">{escape(text)}</text>')
+    return "\n".join([*found, "</svg>"])
