@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "base/bitset.h"
+#include "capture/write.h"
 
 #define BATCH_ROWS 65536U
 #define SPARE_ROWS                                                                                 \
@@ -266,6 +267,25 @@ int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t
 void pyddsi_scan_end(pyddsi_scan *scan)
 {
     pdi_scan_end(scan->core);
+}
+
+void pyddsi_scan_copy(pyddsi_scan *scan, pyddsi_copy *copy)
+{
+    scan->core->copy = copy;
+    scan->core->light = !copy->ours && !copy->hide && scan->core->light;
+}
+
+int pyddsi_write_header(int format, uint16_t link, const char *application, uint8_t *out,
+                        size_t room, size_t *at)
+{
+    return format == PDI_CONTAINER_PCAPNG
+               ? pdi_write_section(application, out, room, at)
+               : pdi_write_pcap_header(link, PDI_FRAME_BYTES_MAX, out, room, at);
+}
+
+int pyddsi_write_interface(uint16_t link, uint8_t *out, size_t room, size_t *at)
+{
+    return pdi_write_interface(link, PDI_FRAME_BYTES_MAX, "", out, room, at);
 }
 
 const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan)

@@ -5,6 +5,7 @@
 
 #include "base/carve.h"
 #include "base/check.h"
+#include "capture/copy.h"
 #include "capture/hash.h"
 #include "wire/decode.h"
 
@@ -168,6 +169,9 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
 bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes)
 {
     const struct pdi_sink *sink = scan->sink;
+    if (scan->copy != NULL) {
+        return pdi_copy_fits(scan->copy);
+    }
     return sink == NULL || (sink->rows + sink->pending <
                                 (scan->options.rows != 0 ? scan->options.rows : ROWS_USUAL) &&
                             pdi_sink_fits(sink, rows, bytes));
@@ -228,6 +232,9 @@ static void fault(struct pdi_scan *scan, bool cut)
 
 static void packet_end(struct pdi_scan *scan)
 {
+    if (scan->copy != NULL) {
+        pdi_copy_packet(scan);
+    }
     scan->facts.by_decode[scan->decode]++;
     scan->facts.messages += scan->messages;
     scan->frame_messages += scan->messages;
@@ -335,12 +342,19 @@ static bool is_double(struct pdi_scan *scan)
     return copy;
 }
 
-/* The row of a frame, when everything about it is known. */
-static void frame_end(struct pdi_scan *scan)
+/* A frame has been looked at. False: not yet, what it is copied to is not ready for it. */
+static bool frame_end(struct pdi_scan *scan)
 {
-    if (scan->sink != NULL && scan->options.table == PYDDSI_TABLE_PACKETS && !scan->finished) {
+    if (scan->finished) {
+        return true;
+    }
+    if (scan->copy != NULL) {
+        return pdi_copy_frame(scan);
+    }
+    if (scan->sink != NULL && scan->options.table == PYDDSI_TABLE_PACKETS) {
         pdi_rows_packet(scan);
     }
+    return true;
 }
 
 static void udp(struct pdi_scan *scan)
@@ -416,7 +430,7 @@ static void frame_begin(struct pdi_scan *scan)
 static void parts_step(struct pdi_scan *scan)
 {
     if (pdi_tcp_pop(scan->tcp, &scan->part) != PYDDSI_OK) {
-        scan->phase = PDI_PHASE_FRAMES;
+        scan->phase = PDI_PHASE_END;
         return;
     }
     pdi_stream_part(scan);
@@ -446,6 +460,7 @@ static int frames_step(struct pdi_scan *scan, const uint8_t *data, size_t size, 
     int status = pdi_container_next(&scan->container, data + *used, size - *used, &scan->frame,
                                     &scan->frame_used, &need);
     if (status == PYDDSI_OK) {
+        scan->phase = PDI_PHASE_END; /* unless there is more to it */
         frame_begin(scan);
         return PYDDSI_OK;
     }
@@ -459,20 +474,20 @@ static int frames_step(struct pdi_scan *scan, const uint8_t *data, size_t size, 
     return PYDDSI_SHORT;
 }
 
-/* One step. OK, AGAIN, SHORT, END, BAD_INPUT. */
 int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used)
 {
     int status = PYDDSI_OK;
-    bool frame = scan->phase != PDI_PHASE_FRAMES;
     switch (scan->phase) {
     case PDI_PHASE_FRAMES:
         if (!pdi_scan_fits(scan, 2 * PDI_EVENTS_MAX, PDI_FRAME_BYTES_MAX)) {
             return PYDDSI_AGAIN;
         }
         status = frames_step(scan, data, size, used);
-        frame = status == PYDDSI_OK;
         break;
     case PDI_PHASE_PARTS:
+        if (scan->copy != NULL && !pdi_copy_fits(scan->copy)) {
+            return PYDDSI_AGAIN;
+        }
         parts_step(scan);
         break;
     case PDI_PHASE_BYTES:
@@ -481,14 +496,17 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
         }
         bytes_step(scan);
         break;
-    default:
+    case PDI_PHASE_MESSAGES:
         status = messages_step(scan);
         break;
-    }
-    if (frame && status == PYDDSI_OK && scan->phase == PDI_PHASE_FRAMES) {
-        frame_end(scan);
+    default:
+        if (!frame_end(scan)) {
+            return PYDDSI_AGAIN;
+        }
         *used += scan->frame_used;
         scan->facts.bytes += scan->frame_used;
+        scan->phase = PDI_PHASE_FRAMES;
+        break;
     }
     return status;
 }
@@ -583,6 +601,7 @@ int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
             scan->facts.bytes += scan->frame_used;
         }
         scan->light = 1;
+        scan->phase = PDI_PHASE_FRAMES;
         int status = frames_step(scan, data, size, used);
         if (status != PYDDSI_OK) {
             return status == PYDDSI_SHORT ? PYDDSI_OK : status;
@@ -593,6 +612,7 @@ int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
             scan->phase = PDI_PHASE_PARTS;
             continue;
         }
+        scan->phase = PDI_PHASE_FRAMES;
         *used += scan->frame_used;
         scan->facts.bytes += scan->frame_used;
         if (scan->carried.protocol == 17 && scan->frame_decode == PYDDSI_DECODE_FOREIGN) {

@@ -7,10 +7,11 @@
  * packet if need be, and goes on when it is called again with the same bytes; and when it has come to the limit of its range.
  *
  *     phase       what is at hand                          goes on with
- *     FRAMES      nothing: the next frame is to be read    MESSAGES (UDP), PARTS (TCP), FRAMES
- *     PARTS       what TCP lets out after a packet         BYTES, FRAMES when there is no more
+ *     FRAMES      nothing: the next frame is to be read    MESSAGES (UDP), PARTS (TCP), END
+ *     PARTS       what TCP lets out after a packet         BYTES, END when there is no more
  *     BYTES       bytes of one direction                   MESSAGES, PARTS when they hold no whole packet
- *     MESSAGES    a packet of the protocol                 BYTES or FRAMES, from where it came
+ *     MESSAGES    a packet of the protocol                 BYTES or END, from where it came
+ *     END         a frame that has been looked at          FRAMES
  *
  * A row of the table `packets` is about a frame and put when that is done with; all others are put where they arise.
  *
@@ -44,7 +45,8 @@ enum pdi_stream_state {
 
 struct pdi_stream_seen {
     pyddsi_stream stream;
-    uint32_t used; /* bytes that wait for the rest of their packet */
+    uint32_t used;     /* bytes that wait for the rest of their packet */
+    uint32_t sequence; /* of what is made anew of it: copy.h */
     uint8_t state;
     uint8_t bytes[PDI_STREAM_ROOM];
 };
@@ -60,7 +62,13 @@ struct pdi_recent {
     int64_t time_ns;
 };
 
-enum pdi_phase { PDI_PHASE_FRAMES, PDI_PHASE_PARTS, PDI_PHASE_BYTES, PDI_PHASE_MESSAGES };
+enum pdi_phase {
+    PDI_PHASE_FRAMES,
+    PDI_PHASE_PARTS,
+    PDI_PHASE_BYTES,
+    PDI_PHASE_MESSAGES,
+    PDI_PHASE_END
+};
 
 struct pdi_scan {
     pyddsi_scan_options options;
@@ -102,6 +110,8 @@ struct pdi_scan {
     /* what comes out */
     struct pdi_sink *sink; /* null: no table */
     struct pdi_sink *own_sink;
+    pyddsi_copy *copy; /* frames go there, and not into rows; or null */
+    uint8_t scratch[2][65536 + 256];
     pyddsi_note *notes; /* of a packet's messages, if somebody wants them one by one; else null */
     uint32_t note_count;
     struct pdi_rate *rates;
@@ -153,6 +163,8 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message,
 void pdi_rows_fault(struct pdi_scan *scan);
 void pdi_rows_events(struct pdi_scan *scan);
 void pdi_rows_packet(struct pdi_scan *scan);
+/* What holds for the frame at hand. */
+void pdi_rows_frame(const struct pdi_scan *scan, struct pdi_row_packet *place);
 /* So many frames hold nothing for us, for this reason. */
 void pdi_scan_stranger(struct pdi_scan *scan, unsigned other, uint32_t detail, uint64_t count);
 /* A row of what a table of the trace holds at this place. */

@@ -320,15 +320,12 @@ void pdi_rows_events(struct pdi_scan *scan)
 
 /* ---- frames ---- */
 
-void pdi_rows_packet(struct pdi_scan *scan)
+void pdi_rows_frame(const struct pdi_scan *scan, struct pdi_row_packet *place)
 {
     const struct pdi_frame *frame = &scan->frame;
     const struct pdi_carried *carried = &scan->carried;
-    if (!pdi_scan_in_time(scan, frame->time_ns)) {
-        return;
-    }
     bool ends = carried->source.kind != 0;
-    *pdi_sink_packet(scan->sink) = (struct pdi_row_packet){
+    *place = (struct pdi_row_packet){
         .pkt = frame->number,
         .offset = frame->offset,
         .ts_ns = frame->time_ns,
@@ -353,6 +350,14 @@ void pdi_rows_packet(struct pdi_scan *scan)
         .direction = frame->direction,
         .decode = scan->frame_decode,
     };
+}
+
+void pdi_rows_packet(struct pdi_scan *scan)
+{
+    if (!pdi_scan_in_time(scan, scan->frame.time_ns)) {
+        return;
+    }
+    pdi_rows_frame(scan, pdi_sink_packet(scan->sink));
     (void)pdi_sink_row(scan->sink);
     (void)pdi_sink_put(scan->sink);
 }

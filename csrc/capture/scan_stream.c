@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "capture/scan.h"
+#include "capture/copy.h"
 #include "wire/stream.h"
 
 static struct pdi_stream_seen *stream_of(struct pdi_scan *scan)
@@ -41,6 +41,8 @@ void pdi_stream_part(struct pdi_scan *scan)
         pdi_stream_init(&stream->stream, &scan->reading[1], 0);
         if (ours && !part->start) {
             broken(scan, stream);
+        } else if (ours && scan->copy != NULL) {
+            pdi_copy_start(scan);
         }
     }
     if (stream->state == PDI_STREAM_READ && part->lost) {

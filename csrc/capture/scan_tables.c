@@ -291,7 +291,7 @@ int pdi_scan_finish(struct pdi_scan *scan, bool whole)
             scan->finish_step = END_PARTS;
             break;
         case END_PARTS:
-            if (scan->phase != PDI_PHASE_FRAMES) {
+            if (scan->phase != PDI_PHASE_FRAMES && scan->phase != PDI_PHASE_END) {
                 if (pdi_scan_step(scan, NULL, 0, &used) == PYDDSI_AGAIN) {
                     return PYDDSI_AGAIN;
                 }

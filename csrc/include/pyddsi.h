@@ -1347,6 +1347,37 @@ void pyddsi_scan_end(pyddsi_scan *scan);
 pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *source, uint8_t space,
                               uint64_t rid);
 
+/* Frames on their way into another file: cut by time, by a filter over the table of packets, or to the protocol's own; as they
+ * are, or without what is secret in them (csrc/capture/hide.h). */
+typedef struct {
+    uint8_t *out; /* records or blocks, one behind the other, */
+    size_t room;  /* at least 1 MiB */
+    size_t used;
+    int64_t *times; /* of each, INT64_MIN: none, */
+    uint32_t *ends; /* and where in out it ends */
+    uint32_t count, count_max;
+    uint16_t links[16];  /* link types so far: interface i of the new file has links[i] */
+    uint32_t link_count; /* has it grown, the interface is to be written before what comes next */
+    uint8_t format;      /* 1 pcap, 2 pcapng */
+    uint8_t ours;        /* 1: packets of the protocol alone */
+    uint8_t
+        hide; /* 1: without secrets; then every packet is made anew, and what is not ours left out */
+    uint8_t names; /* 1: names are secret as well */
+    uint64_t key[2];
+    uint64_t frames;   /* copied so far, */
+    uint64_t left_out; /* and not */
+} pyddsi_copy;
+
+/* Of a scan with the table of packets: from now on pyddsi_scan_input and pyddsi_scan_finish fill |copy| instead of a batch, and
+ * answer AGAIN when it is full or a link type is new; the caller takes what is in it, and sets used and count to 0. */
+void pyddsi_scan_copy(pyddsi_scan *scan, pyddsi_copy *copy);
+
+/* The beginning of a file, the description of an interface (pcapng), and what the capturing says at its end; NO_SPACE below 256
+ * bytes of room. */
+int pyddsi_write_header(int format, uint16_t link, const char *application, uint8_t *out,
+                        size_t room, size_t *at);
+int pyddsi_write_interface(uint16_t link, uint8_t *out, size_t room, size_t *at);
+
 /* Frames that hold nothing that we read: why, more exactly (an ethertype, a protocol, a link type), and how many. */
 typedef struct {
     uint64_t count;

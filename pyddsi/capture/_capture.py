@@ -22,6 +22,7 @@ from pyddsi.errors import CaptureError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pyddsi.capture._copy import Copied
     from pyddsi.capture.info import Info
 
 __all__ = ["Capture", "CaptureWarning", "open"]
@@ -221,6 +222,64 @@ class Capture:
         from pyddsi.capture.info import collect  # noqa: PLC0415 - it builds on this
 
         return collect(self, progress)
+
+    # ---- other files ----
+
+    def copy(
+        self,
+        path: Path_,
+        *,
+        where: str | None = None,
+        start: Time = None,
+        stop: Time = None,
+        ours: bool = False,
+        sort: bool = False,
+    ) -> Copied:
+        """
+        Write the frames into one pcapng or pcap file: cut by time, by a filter over the table of packets, or to those of the
+        protocol; several files are merged by time.
+
+        sort: put frames in order that are not
+        """
+        from pyddsi.capture._copy import Secrets, copy  # noqa: PLC0415 - only then
+
+        request = self._within(Request("packets", ("pkt",), where), start, stop)
+        return copy(self, path, request=request, secrets=Secrets(ours=ours), sort=sort)
+
+    def write(
+        self, path: Path_, table: str = "messages", columns: Iterable[str] | None = None, **options: Any
+    ) -> int:
+        """
+        Write a table as a Parquet or Arrow file, by its ending; into a folder as Parquet, one file for each hour. Options as
+        those of `batches`. Answers how many rows there were.
+        """
+        from pyddsi.capture._write import write_rows  # noqa: PLC0415 - only then
+
+        return write_rows(path, self.reader(table, columns, **options))
+
+    def anonymize(
+        self,
+        path: Path_,
+        *,
+        names: bool = False,
+        key: bytes | None = None,
+        start: Time = None,
+        stop: Time = None,
+    ) -> Copied:
+        """
+        Write the protocol's packets without their secrets: addresses are mapped so that networks stay networks, payloads are
+        zeros, ids are others; kinds, numbers, lengths and times stay.
+
+        names: hide the names of resources as well
+        key: 16 bytes; the same key maps the same way. None: a new one, which nobody knows
+        """
+        from pyddsi.capture._copy import Secrets, copy  # noqa: PLC0415 - only then
+
+        if key is not None and len(key) != 16:
+            raise ValueError(f"key has 16 bytes, not {len(key)}")
+        request = self._within(Request("packets", ("pkt", "messages")), start, stop)
+        secrets = Secrets(ours=True, hide=True, names=names, key=os.urandom(16) if key is None else key)
+        return copy(self, path, request=request, secrets=secrets)
 
     # ---- parts ----
 

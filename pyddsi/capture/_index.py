@@ -100,7 +100,7 @@ class Index:
 
 def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], None] | None) -> None:
     """Advance over what is not indexed yet, with a stop at each chunk."""
-    raw, used = scan.raw, scan._used  # noqa: SLF001 - the index is the scan's other half
+    raw, used = scan.raw, scan.used
     window = Window(source)
     at = index.chunks[-1].offset
     next_at = at + CHUNK_BYTES
@@ -124,7 +124,7 @@ def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], Non
         elif status != lib.PYDDSI_OK:
             raise scan.damaged(source)
         elif not window.fill():
-            scan._tail(source, window, Range())  # noqa: SLF001
+            scan.tail(source, window)
             break
     facts = scan.facts()
     index.chunks[-1] = index.chunks[-1]._replace(

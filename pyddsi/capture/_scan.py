@@ -147,7 +147,7 @@ class Scan:
             raise ValueError("the core does not take these settings of a scan")
         self.raw: Any = ffi.gc(raw, lib.pyddsi_scan_close)
         self._address = int(ffi.cast("uintptr_t", raw))
-        self._used = ffi.new("size_t *")
+        self.used = ffi.new("size_t *")
         self.files = 0
 
     # ---- what is known ----
@@ -209,8 +209,8 @@ class Scan:
         window = Window(source)
         ended = False
         while not ended:
-            status = lib.pyddsi_scan_input(self.raw, window.pointer, window.left, self._used)
-            window.at += self._used[0]
+            status = lib.pyddsi_scan_input(self.raw, window.pointer, window.left, self.used)
+            window.at += self.used[0]
             if status == lib.PYDDSI_AGAIN:
                 yield from self._batch()
             elif status == lib.PYDDSI_END:
@@ -219,7 +219,7 @@ class Scan:
                 raise self.damaged(source)
             elif not window.fill():
                 ended = True
-                self._tail(source, window, part)
+                self.tail(source, window, part.stop)
 
     def finish(self, *, whole: bool = True) -> Iterator[Batch]:
         """What is left: the rows that are not full a batch, and of what was not over."""
@@ -246,11 +246,11 @@ class Scan:
         broken: CaptureError | None = None
         ended = False
         while True:
-            status = take(self.raw, window.pointer, window.left, self._used, item)
+            status = take(self.raw, window.pointer, window.left, self.used, item)
             found = status == lib.PYDDSI_OK and item.number
             if found:
                 yield item
-            window.at += self._used[0]
+            window.at += self.used[0]
             if found:
                 continue
             if ended:
@@ -260,7 +260,7 @@ class Scan:
             elif window.fill():
                 continue
             else:
-                self._tail(source, window, Range())
+                self.tail(source, window)
             # what waits for a missing piece is still whole: it goes before the error
             window.at = window.have
             ended = True
@@ -283,13 +283,14 @@ class Scan:
             f"{text(why)}; the {facts.frames} packets before it are good"
         )
 
-    def _tail(self, source: Bytes, window: Window, part: Range) -> None:
+    def tail(self, source: Bytes, window: Window, stop: int | None = None) -> None:
+        """The file has ended: whether it should have, and what is left over."""
         facts = self.facts()
         if not facts.container:
             raise stranger(source.name, source.head)
-        if part.stop is not None:
+        if stop is not None:
             raise CaptureError(
-                f"{source.name} has become shorter while it was read: it ends before byte {part.stop}; read it again"
+                f"{source.name} has become shorter while it was read: it ends before byte {stop}; read it again"
             )
         if window.left:
             self.problems.append(

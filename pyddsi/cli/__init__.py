@@ -35,6 +35,8 @@ COMMANDS = {
     "info": "say what captures hold, and what looks wrong in them",
     "analyse": "write a report on captures, or judge them",
     "decode": "print the messages of captures",
+    "convert": "write captures as Parquet, Arrow, or another capture: cut, merged, sorted",
+    "anonymize": "write a capture that can be given away",
     "sim": "play scenarios in the simulator and check them",
 }
 

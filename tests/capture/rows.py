@@ -46,7 +46,7 @@ def cut(path: Path, offsets: list[int], settings: Settings | None = None) -> lis
     scan.begin(0)
     source = open_bytes(path)
     window = Window(source)
-    used = scan._used
+    used = scan.used
     parts: list[Range] = []
     last, snapshot, at = 0, scan.snapshot(), 0
     for offset in offsets:
