@@ -1,7 +1,11 @@
 /* write.h - frames become a pcap or pcapng file.
  *
- * Each function writes one header, block or record at out[*at] and moves *at behind it; NO_SPACE if it does not fit
- * below |room|, and then nothing has happened. What is written is read again by container.h as it was.
+ * Each function writes one header, block or record at out[*at] and moves *at behind it. NO_SPACE: it does not fit below
+ * |room|; BAD_ARGUMENT: no file can hold it. Then nothing has happened. What is written is read again by container.h as
+ * it was; numbers stand with their low byte first, so a file is the same bytes wherever it is written.
+ *
+ * A file has nanoseconds since 1970 and no sign: a frame from before cannot be written, nor in pcap one from after 2106.
+ * A frame without a time gets 1970 itself, as there is no other way to write it with its lengths.
  */
 #ifndef PDI_CAPTURE_WRITE_H
 #define PDI_CAPTURE_WRITE_H
@@ -10,11 +14,12 @@
 
 /* What a synthesised frame is put together from: a datagram that was never on a wire as a frame. */
 struct pdi_synthetic {
-    pyddsi_endpoint source,
-        target; /* kind 4, 6: UDP; 14, 16: TCP, whose bytes are counted on by the caller */
+    pyddsi_endpoint source; /* kind 4, 6: UDP; 14, 16: TCP, whose bytes are counted on by the */
+    pyddsi_endpoint target; /* caller. Both of one kind; 4 is mapped where the other one is 6 */
     const uint8_t *data;
     uint32_t size;
     uint32_t sequence; /* TCP */
+    uint8_t tcp_flags; /* TCP; 0: those of a packet with data, ACK and PSH */
 };
 
 /* The file's header in nanoseconds. */
