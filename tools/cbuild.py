@@ -107,7 +107,8 @@ class Build:
         self.config = config
         self.root = root
         self.folder = root / ".pyddsi-build" / config.name
-        headers = sorted([*root.glob("csrc/**/*.h"), *root.glob("tests/c/*.h")])
+        folders = ("csrc/**", "tests/c", "fuzz")
+        headers = sorted(path for folder in folders for path in root.glob(f"{folder}/*.h"))
         contents = [part for path in headers for part in (str(path), path.read_bytes())]
         self.common = digest(version(config.cc), *config.flags, *contents)
 
