@@ -243,6 +243,48 @@ MUTANTS = [
         "bool passed = now_ms == view.deadline_ms - 1;",
         "leave",
     ),
+    Mutant(
+        "container: a record is taken that is not whole",
+        "capture",
+        "head[2] <= PDI_FRAME_BYTES_MAX && head[2] <= size - PDI_RECORD_HEAD",
+        "head[2] <= PDI_FRAME_BYTES_MAX && head[2] <= size",
+        "tests/capture_container",
+    ),
+    Mutant(
+        "container: a section keeps the interfaces of the one before it",
+        "capture",
+        "container->interfaces = 0;",
+        "container->interfaces += 0;",
+        "tests/capture_container",
+    ),
+    Mutant(
+        "resync: more captured than there was is no record",
+        "capture",
+        "if (captured > PDI_FRAME_BYTES_MAX)",
+        "if (captured > PDI_FRAME_BYTES_MAX || captured > pdi_number32(at + 12, swapped))",
+        "tests/capture_resync",
+    ),
+    Mutant(
+        "resync: two chains that met are two",
+        "capture",
+        "uint32_t fresh = !pdi_bitset_test(ring, bit);",
+        "uint32_t fresh = 1;",
+        "tests/capture_resync",
+    ),
+    Mutant(
+        "resync: a record that looks like its neighbour's shadow is one",
+        "capture",
+        "SHADOW_RECORDS = 16",
+        "SHADOW_RECORDS = 1",
+        "tests/capture_resync",
+    ),
+    Mutant(
+        "write: a checksum of 0 says that there is none",
+        "capture",
+        "check != 0 ? check : UINT16_MAX",
+        "check",
+        "tests/capture_write",
+    ),
 ]
 
 
