@@ -6,7 +6,7 @@
  *     null, loop, raw   ┘                 ┘                              └ TCP
  *
  * Whatever is something else, or too broken to tell, has a reason: a capture is full of strangers and
- * none of them is an error.
+ * none of them is an error. What is inside a tunnel is not looked for: the tunnel is named, and counted.
  *
  * Two ends matter everywhere: how far bytes were captured, and how far the IP header says the packet
  * goes. Behind the second lies padding, which is not payload; between the two lies what a snap length
@@ -42,7 +42,8 @@ enum pdi_other {
 enum pdi_piece { PDI_PIECE_NONE, PDI_PIECE_WAITS, PDI_PIECE_WHOLE };
 
 struct pdi_carried {
-    pyddsi_endpoint source; /* kind 4 or 6 for UDP, 14 or 16 for TCP, 0 if it is neither */
+    /* Kind 4 or 6 for UDP, 14 or 16 for TCP; if it is neither 0, with the address if there is one. */
+    pyddsi_endpoint source;
     pyddsi_endpoint target;
     const uint8_t *
         data; /* the payload, as far as it was captured; of assembled pieces in memory of the assembly */
@@ -66,11 +67,13 @@ struct pdi_dissector {
 
 /* What |frame| holds.
  * OK: UDP or TCP; AGAIN: a piece that waits for the others (fields up to `protocol` are set); END: something else, and
- * |carried|->other says what. Every frame that is not OK for good is counted in |others|; pieces when they are given up. */
+ * |carried|->other says what. Every frame that is not OK for good is counted in |others|; pieces when they are given up,
+ * which those that still wait are when the capture ends: add what pdi_pieces_fini answers. */
 int pdi_dissect(struct pdi_dissector *dissector, const struct pdi_frame *frame,
                 struct pdi_carried *carried);
 
-/* The reason as people read it ("ethertype 0x0806", "IP protocol 1"), ended by a zero; |room| of 48 is enough. */
+/* The reason as people read it ("ethertype 0x0806", "IP protocol 1", "GRE tunnel"), ended by a zero; |room| of 48 is
+ * enough. */
 void pdi_other_print(unsigned other, uint32_t detail, char *out, size_t room);
 
 #endif

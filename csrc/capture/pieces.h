@@ -2,7 +2,8 @@
  *
  * One lost fragment leaves the rest waiting for ever, and the sender will use the same identity again
  * for another packet. So three things end a wait: too many others began, too long ago, or a different
- * fragment came for a place already taken. What is given up is counted, each fragment once.
+ * fragment came for a place already taken. What is given up is counted, each fragment once; one that is captured twice
+ * is not.
  *
  * Everything lies in the one block of memory that the caller gave, by positions and not by pointers, so
  * that the waiting may be stored in a snapshot and gone on with elsewhere.
@@ -31,8 +32,10 @@ struct pdi_piece_key {
 size_t pdi_pieces_size(void);
 struct pdi_pieces *pdi_pieces_init(void *memory);
 
-/* A piece came. OK: it was the last one missing, and |whole| is the packet's payload, good until the next call; AGAIN: it
- * waits (or was there already); |given_up| counts the pieces that this one has ended the wait of. */
+/* A piece came: |size| bytes at |offset|, which is a multiple of eight, and |more| behind them. OK: it was the last one
+ * missing, and |whole| is the packet's payload, good until the next call; AGAIN: it waits (or was there already).
+ * |given_up| counts the pieces that this one has ended the wait of, itself among them if no packet can have it.
+ * A time that is not known (PDI_TIME_NONE) ends no wait. */
 int pdi_pieces_push(struct pdi_pieces *pieces, const struct pdi_piece_key *key, int64_t time_ns,
                     uint32_t offset, const uint8_t *data, uint32_t size, int more,
                     const uint8_t **whole, uint32_t *whole_size, uint32_t *given_up);

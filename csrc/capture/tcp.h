@@ -27,6 +27,8 @@
     512U /* followed at one time; the one idle longest is ended for a new one */
 #define PDI_TCP_HELD_MAX (UINT32_C(1) << 20) /* bytes that wait behind a hole, in one direction, */
 #define PDI_TCP_HELD_TOTAL_MAX (UINT32_C(8) << 20) /* and in all */
+/* Counted for each packet that waits beside its bytes, so that a million of one byte have a limit too. */
+#define PDI_TCP_HELD_OVERHEAD 256U
 #define PDI_TCP_JUMP_MAX                                                                           \
     (UINT32_C(64) << 20) /* a number farther away belongs to another connection */
 
@@ -38,7 +40,8 @@ struct pdi_part {
     int64_t time_ns;     /* and its time */
     const uint8_t *data; /* good until the next call */
     uint32_t size;
-    uint16_t direction; /* which one, below PDI_TCP_DIRECTIONS_MAX; used again after its end */
+    /* Which one, below PDI_TCP_DIRECTIONS_MAX. Behind an end, and from a start on, it is another connection's. */
+    uint16_t direction;
     uint8_t
         start;   /* it begins here; if one with these endpoints was open, it ended without a word */
     uint8_t end; /* nothing more comes in this direction */
@@ -50,7 +53,8 @@ struct pdi_tcp; /* tcp.c */
 size_t pdi_tcp_size(void);
 struct pdi_tcp *pdi_tcp_init(void *memory);
 
-/* A packet came; what it lets out is taken with pdi_tcp_pop before the next is pushed. */
+/* A packet of TCP came; what it lets out is taken with pdi_tcp_pop before the next is pushed, or the state is stored:
+ * bytes that need not wait come out of where |carried| has them. */
 void pdi_tcp_push(struct pdi_tcp *tcp, const struct pdi_frame *frame,
                   const struct pdi_carried *carried);
 /* OK, or END: nothing more comes out now. */
