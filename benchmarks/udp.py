@@ -9,6 +9,7 @@ Bare sockets lose what their receiver does not get to; samples arrive all and in
 column is the rate where one thread of each session sends everything (002-82, 002-86, 002-89), as part of the usual. The table
 shows the median and, in brackets, the lowest and highest; ns are of processor time for each sample. With fewer free
 processors than threads (a session has two beside the program's own) the rate is the processors' time; so it is given too.
+The last line says how long it takes from an open socket to a session that both sides know (002-84).
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ class Load:
 
 
 LOADS = [Load(8, 1), Load(64, 1), Load(1024, 1), Load(8, 512), Load(64, 512), Load(1024, 64)]
+
+
+def build() -> Path:
+    """The program, compiled."""
+    core = Build(Fast(COMPILER), ROOT)
+    return core.program("udp", [ROOT / "benchmarks" / "udp_core.c"], ["-pthread"])
 
 
 def run(program: Path, *words: object) -> list[float]:
@@ -138,12 +145,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
     chosen = parser.parse_args()
-    build = Build(Fast(COMPILER), ROOT)
-    program = build.program("udp", [ROOT / "benchmarks" / "udp_core.c"], ["-pthread"])
+    program = build()
     rounds = 1 if chosen.quick else chosen.rounds
     found = measure(program, rounds, QUICK_MILLISECONDS if chosen.quick else MILLISECONDS)
     table(found)
-    # 002-84: from an open socket to a session that both sides know
     median, longest = run(program, "setup", 5 if chosen.quick else SETUPS)
     print(f"\nA session begins in {median / 1000:.2f} ms (the longest: {longest / 1000:.2f} ms).")
     if chosen.json is not None:

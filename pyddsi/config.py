@@ -104,7 +104,9 @@ SETTINGS: dict[str, Setting] = {
     "peers_max": Setting("whole", "peers at one time", "", 1, 1024),
     "resources_max": Setting("whole", "names that we and our peers declare", "", 1, 1 << 20),
     "receive_buffer": Setting("whole", "of a socket; 0: the system's", "bytes", 0, 1024 * MIB),
-    "send_buffer": Setting("whole", "of a socket; 0: the system's", "bytes", 0, 1024 * MIB),
+    "receive_threads": Setting(
+        "whole", "how many threads receive; more than one only where processors are idle", "", 1, 8
+    ),
 }
 
 
@@ -136,7 +138,7 @@ class Config:
     peers_max: int = 16
     resources_max: int = 1024
     receive_buffer: int = 2 * MIB
-    send_buffer: int = MIB
+    receive_threads: int = 1
 
     def __post_init__(self) -> None:
         for name in SETTINGS:

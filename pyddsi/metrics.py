@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "Metrics"]
 
 GAUGES = {
-    "allocated_slots", "rings_used", "lanes", "lane_readers", "links", "views", "view_bytes",
+    "allocated_slots", "rings_used", "lanes", "lane_readers", "links", "views", "view_bytes", "receive_threads",
 }  # fmt: skip
 
 # What the names alone do not say.
@@ -32,7 +32,7 @@ TEXTS = {
     "allocated_slots": "received packets that are held now",
     "put_waits": "puts that found no room and waited",
     "events_lost": "events for which there was no room",
-    "wakeups_receive": "times that the receive thread woke",
+    "wakeups_receive": "times that a receive thread woke",
     "wakeups_housekeeping": "times that the housekeeping thread woke",
     "send_full": "packets for which the system had no room",
     "send_failed": "packets that the system refused",
@@ -44,6 +44,8 @@ TEXTS = {
     "lane_copied": "of these: as copies, as too many were looked at",
     "lane_refused": "peers on this machine whose memory could not be used",
     "links": "TCP and Unix connections now",
+    "receive_threads": "threads that receive",
+    "received": "packets, by the thread that took them",
     "views": "samples whose memory the program looks at now",
     "view_bytes": "bytes of the larger ones of them",
     "views_copied": "samples that were copied as there were too many views",
@@ -89,7 +91,11 @@ class Metrics(list[Metric]):
         for field in fields(stats):
             found._add(field.name, getattr(stats, field.name), who)
         for name, value in session.counts().items():
-            found._add(name, value, who)
+            thread = name.removeprefix("received_")
+            if thread == name:
+                found._add(name, value, who)
+            else:
+                found._add("received", value, who | {"thread": thread})
         for drop in session.drops():
             about = {
                 "place": drop.place,

@@ -127,6 +127,23 @@ MUTANTS = [
         "fanout",
     ),
     Mutant(
+        "receive: what is taken later may be fed earlier",
+        "api",
+        "pdi_lock_take(&session->feeding); if (packets >= ROUSE_MIN && session->receivers_count > 1) {"
+        " receiver->takes = 0; pdi_lock_give(&session->taking); }",
+        "if (packets >= ROUSE_MIN && session->receivers_count > 1) { receiver->takes = 0; "
+        "pdi_lock_give(&session->taking); } pdi_lock_take(&session->feeding);",
+        "tests/api_receive",
+    ),
+    Mutant(
+        "session: housekeeping is not told what receiving leaves to it",
+        "api",
+        "early = early || session->later < session->planned || "
+        "pdi_node_due(session->node) < session->planned;",
+        "early = early || session->later < session->planned;",
+        "tests/api_receive",
+    ),
+    Mutant(
         "peer: torn down while somebody is busy with it",
         "proto",
         "if (view.state != PDI_PEER_EXPIRED || view.busy != 0) {",

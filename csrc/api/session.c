@@ -27,7 +27,7 @@ void pyddsi_session_options_init(pyddsi_session_options *options)
         .lane_bytes = 1 << 20,
         .lane_samples = 8192,
         .receive_bytes = 2 << 20,
-        .send_bytes = 1 << 20,
+        .receive_threads = 1,
     };
     pyddsi_config_init(&options->node);
     options->node.lease_ms = 10000; /* so an idle session wakes up less than once a second */
@@ -149,9 +149,13 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
     session->planned = session->later = PDI_TIME_NEVER;
     status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep,
                               session, text, PYDDSI_TEXT_MAX);
-    if (status == PYDDSI_OK)
-        status = pdi_thread_start(&session->receive, "pyddsi-receive", pdi_session_receive, session,
-                                  text, PYDDSI_TEXT_MAX);
+    for (uint32_t i = 0; status == PYDDSI_OK && i < session->receivers_count; i++) {
+        struct pdi_receiver *one = &session->receivers[i];
+        one->session = session;
+        one->inbox = i;
+        status = pdi_thread_start(&one->thread, "pyddsi-receive", pdi_session_receive, one, text,
+                                  PYDDSI_TEXT_MAX);
+    }
     return status;
 }
 
@@ -162,7 +166,8 @@ static void stop(pyddsi_session *session)
         pdi_port_wake(session->port);
     (void)pdi_bell_ring(session->chores);
     (void)pdi_bell_ring(session->bell);
-    pdi_thread_join(&session->receive);
+    for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++)
+        pdi_thread_join(&session->receivers[i].thread);
     pdi_thread_join(&session->housekeeping);
     pdi_thread_join(&session->relay);
 }
@@ -182,6 +187,22 @@ static void destroy(pyddsi_session *session)
     if (session->relay_fd >= 0)
         (void)close(session->relay_fd);
     free(session);
+}
+
+/* What would not fit our arrays. */
+static bool check(const pyddsi_session_options *options, char *text)
+{
+    if (options->peer_count > PYDDSI_SESSION_PEERS_MAX ||
+        options->listen_count > PYDDSI_LISTEN_MAX) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers and 8 listeners can be named");
+        return false;
+    }
+    if (options->receive_threads < 1 || options->receive_threads > PYDDSI_RECEIVE_THREADS_MAX) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "receive_threads is from 1 to 8, not %u",
+                       (unsigned)options->receive_threads);
+        return false;
+    }
+    return true;
 }
 
 int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *options, char *text)
@@ -204,9 +225,7 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
     pdi_bell_init(session->bell);
     pdi_bell_init(session->chores);
     pdi_atomic32_store_relaxed(&session->holders, 1);
-    if (session->options.peer_count > PYDDSI_SESSION_PEERS_MAX ||
-        session->options.listen_count > PYDDSI_LISTEN_MAX) {
-        (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers and 8 listeners can be named");
+    if (!check(options, text)) {
         destroy(session);
         return PYDDSI_BAD_ARGUMENT;
     }

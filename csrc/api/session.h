@@ -2,7 +2,7 @@
  *
  *     application ── put, take, declare ──┐
  *                                         ▼
- *     receive ──── packets in ────────► lock ─► node ─► output ─► sockets
+ *     receive ──── packets in ────────► lock ─► node ─► output ─► sockets       several threads may: session_receive.c
  *                                         ▲
  *     housekeeping ── when it is due ─────┘
  *
@@ -43,7 +43,7 @@
  *     news           samples, room, events (pdi_node_news moved)      applications: put, take, waits
  *     chores         the node is due earlier than was planned,        the housekeeping thread
  *                    or a neighbour wants something (lanes.h)
- *     (port)         the session closes                               the receive thread
+ *     (port)         the session closes                               the receive thread whose turn it is; the others by locks
  *
  * Whoever sleeps listens first, then looks once more, and then sleeps; what he looks for is changed before the bell is rung.
  * For housekeeping that is: planned (with the lock), attention and stopping (after it listens).
@@ -68,6 +68,16 @@
 #include "node/node.h"
 #include "pyddsi.h"
 
+/* One receive thread. */
+struct pdi_receiver {
+    PDI_CACHE_ALIGNED struct pdi_thread thread;
+    pyddsi_session *session;
+    uint32_t inbox;
+    uint8_t takes; /* it has `taking` */
+    uint8_t more;  /* there may be more to be sent */
+    struct pdi_atomic64 received;
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): grouped by who may touch it. */
 struct pyddsi_session {
     /* guarded by the lock */
@@ -83,6 +93,9 @@ struct pyddsi_session {
     /* held by the one thread that takes new messages out and sends them; may be held when `lock` is
      * taken, and must not be waited for with that in hand */
     struct pdi_lock wire;
+    /* of the receive threads: session_receive.c. Taken in this order, and before `lock` */
+    PDI_CACHE_ALIGNED struct pdi_lock taking;
+    struct pdi_lock feeding;
 
     /* rung from anywhere */
     struct pdi_bell *bell;    /* news */
@@ -92,7 +105,9 @@ struct pyddsi_session {
 
     /* set once */
     struct pdi_port *port;
-    struct pdi_thread receive, housekeeping;
+    struct pdi_thread housekeeping;
+    struct pdi_receiver receivers[PYDDSI_RECEIVE_THREADS_MAX];
+    uint32_t receivers_count;
     pyddsi_session_options options;
     pyddsi_endpoint local;
     pdi_time begun; /* of the clock that never steps, */
@@ -180,7 +195,11 @@ int pdi_session_put_large(pyddsi_session *session, uint32_t publisher, const voi
                           size_t size, uint64_t timeout_ns, pdi_session_go_on *go_on,
                           void *context);
 
-/* The threads. */
+/* What the receive threads have to say goes at once, whoever else is sending. New messages go if nobody else sends. With the
+ * lock. True: there may be more of them. */
+bool pdi_session_answer(pyddsi_session *session);
+
+/* The threads: of a receiver, and of a session. */
 void pdi_session_receive(void *context);
 void pdi_session_housekeep(void *context);
 void pdi_session_relay(void *context);

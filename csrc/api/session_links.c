@@ -10,7 +10,8 @@
 #include "wire/decode.h"
 #include "wire/stream.h"
 
-/* Larger packets are received where they will be read: copying them costs more than system calls. */
+/* Larger packets are received where they will be read: copying them costs more than system calls. Only who wants several
+ * threads wants them copied as well: what one of them has taken waits in an inbox until it is its turn. */
 #define MANY_BELOW 8192U
 
 static uint8_t family_of(const pyddsi_session_options *options)
@@ -61,6 +62,12 @@ static int plan_links(pyddsi_session *session, struct pdi_streams_options *strea
     return PYDDSI_OK;
 }
 
+static uint8_t inboxes(const pyddsi_session_options *options)
+{
+    bool small = options->node.packet_max <= MANY_BELOW;
+    return small || options->receive_threads > 1 ? options->receive_threads : 0;
+}
+
 int pdi_session_open_port(pyddsi_session *session, char *text)
 {
     const pyddsi_session_options *options = &session->options;
@@ -76,16 +83,21 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
         .loopback = options->loopback,
         .port = options->port,
         .receive_bytes = options->receive_bytes,
-        .send_bytes = options->send_bytes,
+        .send_bytes = PYDDSI_SEND_BYTES,
         .own_filter = 1, /* what we sent to the group ourselves need not wake us */
-        .many = options->node.packet_max <= MANY_BELOW,
+        .many = inboxes(options),
     };
     if (options->node.scout_to.kind != 0)
         port.group[port.groups++] = options->node.scout_to;
     for (uint32_t i = 0; i < options->node.multicasts; i++)
         port.group[port.groups++] = options->node.multicast_to[i];
     status = pdi_port_open(&session->port, &port, &session->local, text, PYDDSI_TEXT_MAX);
-    return status < 0 ? PYDDSI_SYSTEM : PYDDSI_OK; /* an errno may look like another answer */
+    if (status < 0) {
+        return PYDDSI_SYSTEM; /* an errno may look like another answer */
+    }
+    uint32_t inboxes_made = pdi_port_inboxes(session->port);
+    session->receivers_count = inboxes_made > 1 ? inboxes_made : 1;
+    return PYDDSI_OK;
 }
 
 static void count_links(pyddsi_session *session, pyddsi_session_counts *counts)
@@ -130,6 +142,10 @@ void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts
     } else if (session->lanes == NULL && session->options.shared &&
                session->options.node.features != 0) {
         counts->lane_refused = 1; /* we have no memory to share: that holds for all peers */
+    }
+    counts->receive_threads = session->receivers_count;
+    for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++) {
+        counts->received[i] = pdi_atomic64_load_relaxed(&session->receivers[i].received);
     }
     count_links(session, counts);
 }

@@ -1,10 +1,8 @@
-/* session_thread.c - what the threads of a session do, and how packets leave. */
+/* session_thread.c - how packets leave, and what the threads do that do not receive. */
 #include <unistd.h>
 
 #include "api/session.h"
 
-#define BURST_MAX    64U /* packets that come in before answers go out, */
-#define GRIP_MAX     8U  /* and of these, before others get the lock */
 #define PUMP_MAX     1024U
 #define PARCEL_BYTES 65536U
 #define ROUNDS_MAX   16U /* parcels that one thread sends before it goes on with its own work */
@@ -184,9 +182,7 @@ void pdi_session_send_last(pyddsi_session *session)
     pdi_lock_give(&session->wire);
 }
 
-/* What the receive thread has to say goes at once, whoever else is sending. New messages it sends if nobody else does.
- * True: there may be more of them. */
-static bool answer(pyddsi_session *session)
+bool pdi_session_answer(pyddsi_session *session)
 {
     bool more = false;
     if (pdi_node_urge(session->node) <= PDI_URGE_SMALL) {
@@ -202,55 +198,6 @@ static bool answer(pyddsi_session *session)
         pdi_lock_give(&session->wire);
     }
     return more;
-}
-
-/* ---- receive ---- */
-
-/* Takes in what has come, up to a burst. Answers how many packets that were. */
-static unsigned take_in(pyddsi_session *session)
-{
-    unsigned count = 0;
-    bool there; /* a packet lies in the slot, which is ours until input: nobody else asks for one */
-    do {
-        size_t room;
-        size_t size;
-        pyddsi_endpoint from;
-        pdi_lock_take(&session->lock);
-        uint8_t *slot = pdi_node_slot(session->node, &room);
-        pdi_lock_give(&session->lock);
-        there = pdi_port_receive(session->port, slot, room, &size, &from) == PYDDSI_OK;
-        if (!there) {
-            break;
-        }
-        pdi_lock_take(&session->lock);
-        pdi_time now = pdi_session_now(session);
-        for (unsigned grip = 0; there && grip < GRIP_MAX; grip++) {
-            if (!session->closed) {
-                pdi_node_input(session->node, &from, size, now);
-            }
-            count++;
-            slot = pdi_node_slot(session->node, &room);
-            there = grip + 1 < GRIP_MAX && pdi_port_unpack(session->port, slot, room, &size, &from);
-        }
-        pdi_session_leave(session);
-    } while (count < BURST_MAX);
-    return count;
-}
-
-void pdi_session_receive(void *context)
-{
-    pyddsi_session *session = context;
-    bool more = false;
-    while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
-        if (take_in(session) == 0 && !more) {
-            (void)pdi_port_wait(session->port, PDI_TIME_NEVER);
-            (void)pdi_atomic64_add(&session->wakeups[PDI_RECEIVE], 1);
-            continue;
-        }
-        pdi_lock_take(&session->lock);
-        more = answer(session);
-        pdi_session_leave(session);
-    }
 }
 
 /* ---- housekeeping ---- */

@@ -83,9 +83,6 @@ static bool note(struct pdi_port *port, const struct epoll_event *events, int co
 int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
 {
     struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
-    if (port->inbox != NULL && port->inbox->at < port->inbox->count) {
-        return PYDDSI_OK;
-    }
     port->ready = 0; /* whatever is still there is told again, */
     if (port->streams != NULL && pdi_streams_waiting(port->streams)) { /* but for this */
         port->ready = UINT32_C(1) << PDI_PORT_STREAMS;
@@ -137,34 +134,56 @@ static bool lost(struct pdi_port *port)
     return lose != 0 && pdi_rand_below(&port->losses, 1000) < lose;
 }
 
-/* Takes from one socket: one packet, or an inbox full of them. 1: *data has a packet; 0: the inbox
- * may have; negative: nothing came, and errno says why. */
-static int take(struct pdi_port *port, uint32_t number, uint8_t *data, size_t room, size_t *size,
-                pyddsi_endpoint *from)
+/* A socket has given something: the others are next. */
+static void turned(struct pdi_port *port, uint32_t number)
 {
-    union pdi_port_address address;
-    socklen_t length = sizeof address;
-    if (port->inbox != NULL) {
-        return pdi_port_inbox_fill(port, number) < 0 ? -1 : 0;
-    }
-    address.any.sa_family = AF_UNSPEC;
-    ssize_t got = recvfrom(port->sockets[number].fd, data, room, MSG_DONTWAIT | MSG_TRUNC,
-                           &address.any, &length);
-    if (got < 0) {
-        return -1;
-    }
-    pdi_port_address_get(&address, from);
-    *size = (size_t)got;
-    return 1;
+    port->next = number + 1;
+    port->turn -= port->turn > 0;
 }
 
-/* What is left of the inbox; own packets, and those to be lost, are passed over. */
-bool pdi_port_unpack(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
-                     pyddsi_endpoint *from)
+/* A socket has given nothing, and errno says why. False: it is gone. */
+static bool empty(struct pdi_port *port, uint32_t number)
 {
-    while (port->inbox != NULL &&
-           pdi_port_inbox_pop(port, data, room, size, from)) { /* what a call brought */
-        if (!sent_by_us(&port->sockets[port->inbox->number], from) && !lost(port)) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        port->ready &= ~(UINT32_C(1) << number);
+        return true;
+    }
+    return passing(errno);
+}
+
+int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
+{
+    struct pdi_port_inbox *mine = port->inboxes[inbox];
+    *packets = 0;
+    if (port->ready == 0 || port->turn == 0) {
+        look(port);
+    }
+    for (int skips = 0; skips < SKIPS_MAX && port->ready != 0; skips++) {
+        uint32_t socket = choose(port);
+        if (socket == PDI_PORT_STREAMS || mine == NULL) {
+            return PYDDSI_OK;
+        }
+        int got = pdi_port_inbox_fill(port, mine, socket);
+        if (got > 0) {
+            turned(port, socket);
+            *packets = mine->packets;
+            return PYDDSI_OK;
+        }
+        if (got < 0 && !empty(port, socket)) {
+            return PYDDSI_END;
+        }
+    }
+    return PYDDSI_AGAIN;
+}
+
+/* What is left of an inbox; own packets, and those to be lost, are passed over. */
+bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
+                     size_t *size, pyddsi_endpoint *from)
+{
+    struct pdi_port_inbox *mine = port->inboxes[inbox];
+    while (mine != NULL &&
+           pdi_port_inbox_pop(mine, data, room, size, from)) { /* what a call brought */
+        if (!sent_by_us(&port->sockets[mine->socket], from) && !lost(port)) {
             return true;
         }
     }
@@ -176,43 +195,50 @@ static int receive_stream(struct pdi_port *port, uint8_t *data, size_t room, siz
                           pyddsi_endpoint *from)
 {
     int status = pdi_streams_receive(port->streams, data, room, size, from);
-    port->next = PDI_PORT_STREAMS + 1;
-    port->turn -= port->turn > 0;
+    turned(port, PDI_PORT_STREAMS);
     if (status != PYDDSI_OK) {
         port->ready &= ~(UINT32_C(1) << PDI_PORT_STREAMS);
     }
     return status;
 }
 
-int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
-                     pyddsi_endpoint *from)
+/* The turn of a socket without an inbox: one packet. AGAIN: look on. */
+static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, size_t room,
+                       size_t *size, pyddsi_endpoint *from)
 {
-    if (pdi_port_unpack(port, data, room, size, from)) {
-        return PYDDSI_OK;
+    union pdi_port_address address;
+    socklen_t length = sizeof address;
+    address.any.sa_family = AF_UNSPEC;
+    ssize_t got = recvfrom(port->sockets[number].fd, data, room, MSG_DONTWAIT | MSG_TRUNC,
+                           &address.any, &length);
+    if (got < 0) {
+        return empty(port, number) ? PYDDSI_AGAIN : PYDDSI_END;
     }
-    if (port->ready == 0 || port->turn == 0) {
-        look(port);
-    }
-    for (int skips = 0; skips < SKIPS_MAX && port->ready != 0; skips++) {
-        uint32_t number = choose(port);
-        if (number == PDI_PORT_STREAMS) {
-            if (receive_stream(port, data, room, size, from) == PYDDSI_OK) {
-                return PYDDSI_OK;
-            }
-            continue;
+    turned(port, number);
+    pdi_port_address_get(&address, from);
+    *size = (size_t)got;
+    return sent_by_us(&port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
+}
+
+int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
+                     size_t *size, pyddsi_endpoint *from)
+{
+    for (int skips = 0; skips < SKIPS_MAX; skips++) {
+        uint32_t packets;
+        if (pdi_port_unpack(port, inbox, data, room, size, from)) {
+            return PYDDSI_OK;
         }
-        int got = take(port, number, data, room, size, from);
-        if (got >= 0) {
-            port->next = number + 1;
-            port->turn -= port->turn > 0;
-            if (got > 0 ? !sent_by_us(&port->sockets[number], from) && !lost(port)
-                        : pdi_port_unpack(port, data, room, size, from)) {
-                return PYDDSI_OK;
+        int status = pdi_port_fill(port, inbox, &packets);
+        if (status != PYDDSI_OK) {
+            return status;
+        }
+        if (packets == 0) {
+            uint32_t socket = choose(port);
+            status = socket == PDI_PORT_STREAMS ? receive_stream(port, data, room, size, from)
+                                                : receive_one(port, socket, data, room, size, from);
+            if (status != PYDDSI_AGAIN || port->ready == 0) {
+                return status;
             }
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            port->ready &= ~(UINT32_C(1) << number);
-        } else if (!passing(errno)) {
-            return PYDDSI_END;
         }
     }
     return PYDDSI_AGAIN;

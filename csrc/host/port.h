@@ -53,9 +53,10 @@
  * whatever the system had joined in them (port_many.h). So a flood on one socket hides none of the
  * others.
  *
- * Threads. One thread waits and receives. Any thread may send and wake, at any time before the
- * close. A child after fork may close the port, which leaves the parent's as it is, and nothing
- * else.
+ * Threads. One thread at a time waits, fills and receives; what it has filled an inbox with it may
+ * unpack while another goes on, and one thread at a time unpacks. Any thread may send and wake, at
+ * any time before the close. A child after fork may close the port, which leaves the parent's as it
+ * is, and nothing else.
  *
  * Connections. TCP and Unix sockets are streams (streams.h); what is sent to such an endpoint goes
  * there, and what comes from there is received with the others, in its turn.
@@ -74,6 +75,7 @@
 
 #define PDI_PORT_GROUPS_MAX     9   /* scouting and eight conduits */
 #define PDI_PORT_INTERFACES_MAX 256 /* addresses of this machine that are looked at */
+#define PDI_PORT_INBOXES_MAX    PYDDSI_RECEIVE_THREADS_MAX
 
 /* A receive buffer that holds some milliseconds of a fast sender. Systems often give less: see
  * pdi_port_buffers, and sysctl net.core.rmem_max. */
@@ -86,7 +88,7 @@ struct pdi_port_options {
     uint8_t ttl;           /* of multicast packets: 1 stays on the link, 0 on this machine */
     uint8_t loopback;      /* whether this machine hears them as well */
     uint8_t own_filter;    /* whether the kernel leaves out our own: see above */
-    uint8_t many;          /* whether one call may bring many packets: see port_many.h */
+    uint8_t many;          /* inboxes for calls that bring many packets: port_many.h; 0: none */
     uint16_t port;         /* of the unicast socket; 0: any */
     uint32_t groups;       /* to be joined, all of the family; equal ones are joined once */
     pyddsi_endpoint group[PDI_PORT_GROUPS_MAX];
@@ -106,7 +108,7 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
 void pdi_port_close(struct pdi_port *port);
 
 /* Waits until there may be a packet, or pdi_port_wake was called, before or while we wait, or
- * `timeout_ns` are over (UINT64_MAX: never).
+ * `timeout_ns` are over (UINT64_MAX: never). What lies in an inbox is not waited for.
  * PYDDSI_OK: look what there is, which can be nothing (a signal, our own packets); PYDDSI_AGAIN:
  * the time is over; negative: never while the port is open. */
 int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns);
@@ -114,16 +116,24 @@ int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns);
 /* Ends the wait, or the next one if nobody waits. From any thread. */
 void pdi_port_wake(struct pdi_port *port);
 
-/* Takes one packet. If *size is larger than room, it was cut.
+/* Takes one packet, by way of this inbox if there is one. If *size is larger than room, it was cut.
  * PYDDSI_OK; PYDDSI_AGAIN if there is none, or many of our own were passed over, and then the next
  * wait does not wait; *data may have changed then. PYDDSI_END if the socket is gone. */
-int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
-                     pyddsi_endpoint *from);
+int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
+                     size_t *size, pyddsi_endpoint *from);
 
-/* The same, but only what the last call of the system had brought as well, and without another: so
- * it may be called where a system call may not. False: there is none. */
-bool pdi_port_unpack(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
-                     pyddsi_endpoint *from);
+/* How many inboxes there are, of those that were asked for. */
+uint32_t pdi_port_inboxes(const struct pdi_port *port);
+
+/* The first half of it: fills this inbox, which is empty, with what one call of the system brings.
+ * PYDDSI_OK and how many packets that are, our own among them; 0: what comes next goes through no
+ * inbox, and is to be received. PYDDSI_AGAIN, PYDDSI_END: as receive. */
+int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets);
+
+/* The other half: takes one packet out of this inbox, without a call of the system, so where none may
+ * be made. False: it is empty. */
+bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
+                     size_t *size, pyddsi_endpoint *from);
 
 /* Sends one packet. From any thread.
  * PYDDSI_OK; PYDDSI_AGAIN: the kernel's buffer is full, and the packet lost as on a wire; negative:

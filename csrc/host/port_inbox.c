@@ -1,5 +1,4 @@
-/* port_inbox.c - many packets in with one call; they are handed out one by one.
- */
+/* port_inbox.c - many packets in with one call; they are handed out one by one. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/port_inbox.h"
 
@@ -13,32 +12,40 @@
 
 /* Memory that is not touched until it is needed: small packets touch a page of
  * each buffer. */
-bool pdi_port_inbox_open(struct pdi_port *port)
+void pdi_port_inbox_open(struct pdi_port *port, uint32_t count)
 {
     const int one = 1;
     if (recvmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT, NULL) != 0) {
-        return false; /* not known, or a filter of system calls forbids it */
+        return; /* not known, or a filter of system calls forbids it */
     }
-    void *memory = mmap(NULL, sizeof(struct pdi_port_inbox), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        void *memory = mmap(NULL, sizeof(struct pdi_port_inbox), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) {
+            break;
+        }
+        port->inboxes[i] = memory;
     }
-    port->inbox = memory;
-    for (uint32_t i = 0; i < port->count; i++) {
-        /* where this is not known, packets come one by one, but still many with one
-     * call */
+    for (uint32_t i = 0; i < port->count && port->inboxes[0] != NULL; i++) {
+        /* where this is not known, packets come one by one, but still many with one call */
         (void)setsockopt(port->sockets[i].fd, SOL_UDP, PDI_PORT_UDP_GRO, &one, sizeof one);
     }
-    return true;
 }
 
 void pdi_port_inbox_close(struct pdi_port *port)
 {
-    if (port->inbox != NULL) {
-        (void)munmap(port->inbox, sizeof *port->inbox);
-        port->inbox = NULL;
+    for (uint32_t i = 0; i < PDI_PORT_INBOXES_MAX && port->inboxes[i] != NULL; i++) {
+        (void)munmap(port->inboxes[i], sizeof *port->inboxes[i]);
     }
+}
+
+uint32_t pdi_port_inboxes(const struct pdi_port *port)
+{
+    uint32_t count = 0;
+    while (count < PDI_PORT_INBOXES_MAX && port->inboxes[count] != NULL) {
+        count++;
+    }
+    return count;
 }
 
 /* The size of each packet of a datagram; its own size, if it is but one. */
@@ -55,9 +62,8 @@ static uint32_t size_of_each(struct msghdr *header, uint32_t whole)
     return whole;
 }
 
-int pdi_port_inbox_fill(struct pdi_port *port, uint32_t number)
+int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uint32_t socket)
 {
-    struct pdi_port_inbox *inbox = port->inbox;
     struct mmsghdr messages[PDI_PORT_INBOX_MAX];
     struct iovec vectors[PDI_PORT_INBOX_MAX];
     union pdi_port_address addresses[PDI_PORT_INBOX_MAX];
@@ -78,28 +84,29 @@ int pdi_port_inbox_fill(struct pdi_port *port, uint32_t number)
             .msg_controllen = sizeof control[i].bytes,
         };
     }
-    int got = recvmmsg(port->sockets[number].fd, messages, PDI_PORT_INBOX_MAX, MSG_DONTWAIT, NULL);
+    int got = recvmmsg(port->sockets[socket].fd, messages, PDI_PORT_INBOX_MAX, MSG_DONTWAIT, NULL);
     (void)pdi_atomic64_add(&port->receives, 1);
-    inbox->number = number;
-    inbox->at = inbox->offset = 0;
+    inbox->socket = socket;
+    inbox->at = inbox->offset = inbox->packets = 0;
     inbox->count = got > 0 ? (uint32_t)got : 0;
     for (int i = 0; i < got; i++) {
         struct pdi_port_letter *letter = &inbox->letters[i];
         pdi_port_address_get(&addresses[i], &letter->from);
         letter->size = messages[i].msg_len;
         letter->each = size_of_each(&messages[i].msg_hdr, letter->size);
+        uint32_t packets = 1;
         if (letter->each < letter->size) {
-            (void)pdi_atomic64_add(&port->joined_in,
-                                   (letter->size + letter->each - 1) / letter->each);
+            packets = (letter->size + letter->each - 1) / letter->each;
+            (void)pdi_atomic64_add(&port->joined_in, packets);
         }
+        inbox->packets += packets;
     }
     return got;
 }
 
-bool pdi_port_inbox_pop(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, uint8_t *data, size_t room, size_t *size,
                         pyddsi_endpoint *from)
 {
-    struct pdi_port_inbox *inbox = port->inbox;
     if (inbox->at >= inbox->count) {
         return false;
     }

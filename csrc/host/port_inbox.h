@@ -1,5 +1,5 @@
 /* port_inbox.h - what one call brought, until it has been handed out. Only the
- * thread that receives touches it.
+ * thread that it belongs to touches it.
  *
  *     letters   [ datagram of 5 packets ][ one of 1 ][ ... ]     count of them
  *                             ▲ offset   at
@@ -23,22 +23,23 @@ struct pdi_port_letter {
 struct pdi_port_inbox {
     uint8_t data[PDI_PORT_INBOX_MAX][PDI_PORT_INBOX_BYTES];
     struct pdi_port_letter letters[PDI_PORT_INBOX_MAX];
-    uint32_t number; /* of the socket that all of them came by */
+    uint32_t socket; /* that all of them came by */
     uint32_t count;
+    uint32_t packets;    /* that all of them hold */
     uint32_t at, offset; /* what is handed out next */
 };
 
-/* Makes the inbox, and lets the system join what comes. False: there is no
- * memory; then packets are taken one by one. */
-bool pdi_port_inbox_open(struct pdi_port *port);
+/* Makes so many inboxes, as far as there is memory, and lets the system join what comes. Without
+ * any, packets are taken one by one. */
+void pdi_port_inbox_open(struct pdi_port *port, uint32_t count);
 void pdi_port_inbox_close(struct pdi_port *port);
 
 /* Fills an empty inbox from this socket. Answers how many datagrams came, or
  * negative, and errno says why. */
-int pdi_port_inbox_fill(struct pdi_port *port, uint32_t number);
+int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uint32_t socket);
 
 /* The next packet, cut to `room`. False: the inbox is empty. */
-bool pdi_port_inbox_pop(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, uint8_t *data, size_t room, size_t *size,
                         pyddsi_endpoint *from);
 
 #endif

@@ -27,6 +27,10 @@ static int check(const struct pdi_port_options *options, const struct pdi_port_t
         return pdi_port_text_fail(text, EINVAL, "%u groups: at most %u can be joined",
                                   (unsigned)options->groups, (unsigned)PDI_PORT_GROUPS_MAX);
     }
+    if (options->many > PDI_PORT_INBOXES_MAX) {
+        return pdi_port_text_fail(text, EINVAL, "%u threads: at most %u can receive",
+                                  (unsigned)options->many, (unsigned)PDI_PORT_INBOXES_MAX);
+    }
     for (uint32_t i = 0; i < options->groups; i++) {
         const pyddsi_endpoint *group = &options->group[i];
         if (group->kind != options->family) {
@@ -110,14 +114,14 @@ static int open_bells(struct pdi_port *port, const struct pdi_port_text *text)
 
 /* What the system can do with many packets at once is used. It knows segments if it can say how
  * long they are. */
-static void open_many(struct pdi_port *port)
+static void open_many(struct pdi_port *port, uint32_t many)
 {
     int each = 0;
     socklen_t size = sizeof each;
     bool cuts = getsockopt(port->sockets[0].fd, SOL_UDP, PDI_PORT_UDP_SEGMENT, &each, &size) == 0;
     pdi_atomic32_store_relaxed(&port->segment_below, cuts ? UINT16_MAX : 0);
     port->many_out = sendmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT) == 0;
-    (void)pdi_port_inbox_open(port);
+    pdi_port_inbox_open(port, many);
 }
 
 static int open_streams(struct pdi_port *port, const struct pdi_streams_options *options,
@@ -169,7 +173,7 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
         status = open_bells(fresh, &words);
     }
     if (status == PYDDSI_OK && options->many != 0) {
-        open_many(fresh);
+        open_many(fresh, options->many);
     }
     if (status == PYDDSI_OK && options->streams != NULL) {
         status = open_streams(fresh, options->streams, &words);

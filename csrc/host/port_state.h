@@ -66,13 +66,14 @@ struct pdi_port {
     struct pdi_streams *streams; /* null: none */
     uint32_t count;
     struct pdi_port_socket sockets[PDI_PORT_SOCKETS_MAX]; /* the first is the unicast one */
-    /* of the thread that waits and receives */
+    /* of the thread that waits, fills and receives */
     uint32_t ready; /* a bit for each socket that may have a packet */
     uint32_t next;  /* whose turn it is */
     uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
     bool coarse;    /* the system can only wait for whole milliseconds */
-    struct pdi_port_inbox *inbox; /* what one call brought; null: one packet a call */
-    struct pdi_rand losses;
+    /* each of the thread that it belongs to: what one call brought; null: one packet a call */
+    struct pdi_port_inbox *inboxes[PDI_PORT_INBOXES_MAX];
+    struct pdi_rand losses; /* of the thread that unpacks */
     /* of all threads */
     struct pdi_atomic32 lose;          /* of a thousand packets that come */
     struct pdi_atomic32 segment_below; /* packets of fewer bytes may leave as segments of one */

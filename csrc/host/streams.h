@@ -1,7 +1,7 @@
 /* streams.h - the connections of one session: TCP and Unix sockets, with packets in frames.
  *
  *     send ──► [frames that wait] ──► socket ──► peer        any thread, under the lock
- *     receive ◄── whole frames ◄── [bytes] ◄── socket        the receive thread alone
+ *     receive ◄── whole frames ◄── [bytes] ◄── socket        one thread at a time
  *                                      │
  *     one epoll descriptor: sockets, listeners, a timer ─────┘  which the port waits for
  *
@@ -30,8 +30,8 @@
  *
  * Why one lock for all and not one each: it is held for one system call that does not wait, so two threads that send to
  * different peers meet for some microseconds; and who holds it may look for the connection, which can be gone. Only
- * the receive thread makes and closes descriptors, so that none is ever used after it was given to somebody else. A
- * sender who finds a connection broken shuts it down, and the receive thread hears of that.
+ * the thread that receives makes and closes descriptors, so that none is ever used after it was given to somebody else. A
+ * sender who finds a connection broken shuts it down, and who receives hears of that.
  *
  * Unix sockets. A path has no room in an endpoint. Theirs has the kind 20, and `port` says which of the session's paths
  * it is; of a peer that has connected to us, `ip` holds the number of its process (4 bytes) and at 8 a number of its own.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import ip_address
 
+from pyddsi._native import lib
 from pyddsi.cli._machine import Finding, Machine
 from pyddsi.cli._show import size
 from pyddsi.cli._sockets import processes
@@ -179,10 +180,9 @@ def mtu(machine: Machine) -> Iterator[Finding]:
 
 def buffers(machine: Machine) -> Iterator[Finding]:
     """What the system grants of the buffers that a session asks for."""
-    config = machine.config
     for name, wanted, limit, option in (
-        ("receive", config.receive_buffer, "rmem_max", socket.SO_RCVBUF),
-        ("send", config.send_buffer, "wmem_max", socket.SO_SNDBUF),
+        ("receive", machine.config.receive_buffer, "rmem_max", socket.SO_RCVBUF),
+        ("send", lib.PYDDSI_SEND_BYTES, "wmem_max", socket.SO_SNDBUF),
     ):
         most = machine.number(f"proc/sys/net/core/{limit}")
         if most is None:  # a container does not see it

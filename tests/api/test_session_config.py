@@ -66,9 +66,9 @@ def test_defaults_are_the_core_s() -> None:
         config.shared_bytes,
         config.shared_samples,
     )
-    assert (options.receive_bytes, options.send_bytes) == (
+    assert (options.receive_bytes, options.receive_threads) == (
         config.receive_buffer,
-        config.send_buffer,
+        config.receive_threads,
     )
     assert f"{'.'.join(map(str, options.group.ip[0:4]))}:{options.group.port}" == config.group
 

@@ -2,6 +2,8 @@
  *
  * All runs on one processor, where the kernel keeps the packets in order and delivers them before a call returns, or soon
  * after: what must come is waited for. No more is under way at a time than a socket's buffer holds.
+ *
+ * It is long because sending and receiving are two halves of one thing.
  */
 #define _GNU_SOURCE
 #include "host/port_many.h"
@@ -46,7 +48,7 @@ static struct pdi_port *open_port(uint8_t many, pyddsi_endpoint *local)
 static size_t next(struct pdi_port *port, uint8_t *data, size_t room, pyddsi_endpoint *from)
 {
     size_t size = 0;
-    while (pdi_port_receive(port, data, room, &size, from) != PYDDSI_OK) {
+    while (pdi_port_receive(port, 0, data, room, &size, from) != PYDDSI_OK) {
         int status = pdi_port_wait(port, LONG);
         CHECK(status == PYDDSI_OK);
         if (status != PYDDSI_OK) {
@@ -62,7 +64,7 @@ static void check_empty(struct pdi_port *port)
     uint8_t data[64];
     size_t size;
     pyddsi_endpoint from;
-    CHECK_EQ(pdi_port_receive(port, data, sizeof data, &size, &from), PYDDSI_AGAIN);
+    CHECK_EQ(pdi_port_receive(port, 0, data, sizeof data, &size, &from), PYDDSI_AGAIN);
 }
 
 static uint8_t memory[MEMORY];
@@ -302,6 +304,53 @@ static void test_threads(void)
     pdi_port_close(to);
 }
 
+/* Without it what one thread has taken would be written over by what another takes, or handed out to that. */
+static void test_inboxes(void)
+{
+    pyddsi_endpoint here, there;
+    struct pdi_port *from = open_port(1, &here);
+    struct pdi_port *to = open_port(PDI_PORT_INBOXES_MAX, &there);
+    uint32_t packets;
+    uint32_t inboxes = pdi_port_inboxes(to);
+    uint32_t filled = 0;
+    size_t size;
+    pyddsi_endpoint sender;
+    CHECK_EQ(inboxes, PDI_PORT_INBOXES_MAX);
+    CHECK_EQ(pdi_port_fill(to, 0, &packets), PYDDSI_AGAIN);
+    for (uint32_t i = 0; i < inboxes; i++) {
+        struct pdi_port_packet packet = {memory, 100, there};
+        write_packet(memory, 100, i);
+        (void)pdi_port_send_many(from, &packet, 1, LONG);
+        while (pdi_port_fill(to, i, &packets) == PYDDSI_AGAIN) {
+            CHECK_EQ(pdi_port_wait(to, LONG), PYDDSI_OK);
+        }
+        filled += packets;
+    }
+    CHECK_EQ(filled, inboxes);
+    for (uint32_t i = inboxes; i-- > 0;) {
+        CHECK(pdi_port_unpack(to, i, got, sizeof got, &size, &sender));
+        check_packet(got, size, 100, i);
+        CHECK(!pdi_port_unpack(to, i, got, sizeof got, &size, &sender));
+    }
+    pdi_port_close(to);
+    to = open_port(0, &there); /* and without any, what is there is to be received */
+    CHECK_EQ(pdi_port_inboxes(to), 0);
+    struct pdi_port_packet packet = {memory, 100, there};
+    (void)pdi_port_send_many(from, &packet, 1, LONG);
+    while (pdi_port_fill(to, 0, &packets) == PYDDSI_AGAIN) {
+        CHECK_EQ(pdi_port_wait(to, LONG), PYDDSI_OK);
+    }
+    CHECK_EQ(packets, 0);
+    CHECK_EQ(pdi_port_receive(to, 0, got, sizeof got, &size, &sender), PYDDSI_OK);
+    pdi_port_close(to);
+    struct pdi_port_options options = {
+        .interface = "lo", .family = 4, .many = PDI_PORT_INBOXES_MAX + 1};
+    char said[400];
+    CHECK(pdi_port_open(&to, &options, &there, said, sizeof said) < 0);
+    CHECK_TEXT(said, "9 threads: at most 8 can receive");
+    pdi_port_close(from);
+}
+
 /* Without it tests and benchmarks that lose packets would lose none, or all of a call, or change the others. */
 static void test_lose(uint8_t many)
 {
@@ -322,7 +371,7 @@ static void test_lose(uint8_t many)
         uint32_t number = 0;
         pyddsi_endpoint sender;
         size_t size;
-        while (pdi_port_receive(to, got, sizeof got, &size, &sender) == PYDDSI_OK) {
+        while (pdi_port_receive(to, 0, got, sizeof got, &size, &sender) == PYDDSI_OK) {
             while (number < 40 && memcmp(got, memory + (size_t)number * 100, 100) != 0) {
                 number++;
             }
@@ -355,6 +404,7 @@ int main(void)
     test_given_up();
     test_refused();
     test_threads();
+    test_inboxes();
     test_lose(1);
     test_lose(0);
     return test_result();

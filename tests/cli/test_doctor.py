@@ -169,7 +169,7 @@ def test_mtu(tmp_path: Path) -> None:
 
 def test_buffers(tmp_path: Path) -> None:
     """Buffers that are too small would pass, or the remedy not be enough."""
-    machine = Fake(tmp_path, receive_buffer=1 << 20, send_buffer=1 << 20)
+    machine = Fake(tmp_path, receive_buffer=1 << 20)
     assert said(_checks_way.buffers, machine)[0] == "ok"  # none can be read
     machine.gives = 4096
     assert "gets 4.0 KiB" in said(_checks_way.buffers, machine)[1]

@@ -56,6 +56,26 @@ def test_a_peer_comes(seed: int) -> None:
                 assert 0 < event.time_ns <= sim.now_ns
 
 
+@pytest.mark.parametrize("delay", [0.001, 0.4])
+def test_a_session_begins_at_once(delay: float) -> None:
+    """
+    002-84: setting up a session would wait for somebody's timer, and not for the way there and back alone: SCOUT, HELLO,
+    OPEN and ACCEPT, each one way. Nobody does anything by the clock for an hour here.
+    """
+    slow: NodeOptions = {"scout": 3600.0, "open": 3600.0, "synch": 3600.0, "lease": 0.0}
+    with Sim(1, delay=delay, defaults=slow) as sim:
+        a = sim.node("a")
+        sim.run(5.0)
+        begun, way = sim.now_ns, round(delay * 1e9)
+        b = sim.node("b")
+        sim.run(10 * delay)
+        for node, ways in ((a, 3), (b, 4)):
+            (event,) = of_peers(node)
+            assert event.kind == "connected"
+            steps, more = divmod(event.time_ns - begun, way)
+            assert (steps, more < 1000) == (ways, True)  # what is done at one time counts some ns
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("how", ["close", "crash", "malformed"])
 def test_a_peer_goes(seed: int, how: str) -> None:
