@@ -12,7 +12,7 @@ This module imports nothing heavy; what it names is loaded when it is first used
     pyddsi.testing   a network in memory, in virtual time, that fails as it is told to
     pyddsi.wire      bytes to messages and back
     pyddsi.names     names of resources: valid, canonical, matching
-    pyddsi.capture   the packets of a capture file
+    pyddsi.capture   the packets of a capture file; pyddsi.capture.replay sends them again
     pyddsi.scapy     layers for scapy (extra: scapy)
 """
 
@@ -28,6 +28,7 @@ from pyddsi.errors import (
     OpenError,
     PyddsiError,
     RejectedError,
+    ReplayError,
     WireError,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "Publisher",
     "PyddsiError",
     "RejectedError",
+    "ReplayError",
     "Sample",
     "Session",
     "Subscriber",

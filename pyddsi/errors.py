@@ -5,6 +5,7 @@ Everything that pyddsi raises, besides the builtin `TypeError`, `ValueError` and
      ├── WireError        (ValueError) bytes are no packet, or a message cannot be written
      ├── InvalidNameError (ValueError) a text is no resource name
      ├── CaptureError                  a file is no capture, or ends too early
+     ├── ReplayError                   a capture cannot be replayed as it is asked for
      ├── ConfigError      (ValueError) a setting cannot be
      ├── OpenError                     the system does not give a session what it needs: a port, an interface, a route
      ├── ClosedError                   what is asked to do something is closed, or has crashed
@@ -80,6 +81,10 @@ class InvalidNameError(PyddsiError, ValueError):
 
 class CaptureError(PyddsiError):
     """A capture cannot be read, or not to its end; what was whole before that point has been delivered."""
+
+
+class ReplayError(PyddsiError):
+    """A capture cannot be replayed as it is asked for: nothing in it fits, or there is no way to where it is to go."""
 
 
 class ConfigError(PyddsiError, ValueError):

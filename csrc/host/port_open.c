@@ -114,14 +114,21 @@ static int open_bells(struct pdi_port *port, const struct pdi_port_text *text)
 
 /* What the system can do with many packets at once is used. It knows segments if it can say how
  * long they are. */
-static void open_many(struct pdi_port *port, uint32_t many)
+static void learn_many(struct pdi_port *port)
 {
     int each = 0;
     socklen_t size = sizeof each;
     bool cuts = getsockopt(port->sockets[0].fd, SOL_UDP, PDI_PORT_UDP_SEGMENT, &each, &size) == 0;
     pdi_atomic32_store_relaxed(&port->segment_below, cuts ? UINT16_MAX : 0);
     port->many_out = sendmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT) == 0;
-    pdi_port_inbox_open(port, many);
+}
+
+void pdi_port_lend(struct pdi_port *port, int fd, uint8_t family, uint32_t scope)
+{
+    *port = (struct pdi_port){
+        .epoll = -1, .bell = -1, .family = family, .scope = scope, .count = 1};
+    port->sockets[0].fd = fd;
+    learn_many(port);
 }
 
 static int open_streams(struct pdi_port *port, const struct pdi_streams_options *options,
@@ -173,7 +180,8 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
         status = open_bells(fresh, &words);
     }
     if (status == PYDDSI_OK && options->many != 0) {
-        open_many(fresh, options->many);
+        learn_many(fresh);
+        pdi_port_inbox_open(fresh, options->many);
     }
     if (status == PYDDSI_OK && options->streams != NULL) {
         status = open_streams(fresh, options->streams, &words);

@@ -157,6 +157,9 @@ int pdi_port_socket_steer(int fd, const struct pdi_port_path *path);
 /* Makes a UDP socket of the family. A descriptor, or negative and a text. */
 int pdi_port_socket_make(uint8_t family, const struct pdi_port_text *text);
 
+/* A port that only sends, by a socket of somebody else's, for pdi_port_send_many. It has nothing to close. */
+void pdi_port_lend(struct pdi_port *port, int fd, uint8_t family, uint32_t scope);
+
 /* Writes a text as printf does; answers -code, so that one line can say it and give up. */
 int pdi_port_text_fail(const struct pdi_port_text *text, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

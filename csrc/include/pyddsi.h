@@ -1425,6 +1425,53 @@ void pyddsi_scan_damage(const pyddsi_scan *scan, char *out, size_t room);
 /* "ethertype 0x0806", "IP protocol 1", ...: ended by a zero if there is room. */
 void pyddsi_other_print(int other, uint32_t detail, char *out, size_t room);
 
+/* ---- replay: packets leave at their deadlines, from a thread of their own ---------------------------------------- */
+
+enum {
+    PYDDSI_REPLAY_SOCKETS_MAX = 1024, /* who packets come from, */
+    PYDDSI_REPLAY_WAYS_MAX = 65536,   /* and whom they go to from there */
+    PYDDSI_LATE_SLOTS = 976,          /* of a histogram: base/histogram.h */
+};
+
+typedef struct pyddsi_replay pyddsi_replay;
+
+typedef struct {
+    uint64_t due_ns; /* after the base of its batch */
+    uint64_t at;     /* where in the batch's bytes it begins, */
+    uint32_t size;   /* and how many it has */
+    uint32_t way;    /* which of the ways it takes */
+} pyddsi_replay_packet;
+
+typedef struct {
+    uint64_t begun_ns; /* the moment that deadlines count from, by the clock that never steps; */
+    uint64_t last_ns;  /* and the one when something was last sent */
+    uint64_t sent, bytes;
+    uint64_t full, failed; /* packets that the system had no room for, or refused */
+    uint64_t calls;        /* of the system, that sent */
+    uint64_t starved; /* times that the thread had nothing to wait for, as nothing was pushed */
+    uint64_t done;    /* batches that may be given back */
+    uint64_t late_max_ns;
+    uint64_t drift_ns; /* how late the last packet left */
+    uint8_t ended;     /* 1: the thread has ended */
+} pyddsi_replay_counts;
+
+/* host/pace.h has the contracts. */
+int pyddsi_replay_open(pyddsi_replay **made, uint64_t spin_ns, int flat_out, char *text);
+int pyddsi_replay_socket(pyddsi_replay *replay, int fd, uint8_t family, uint32_t scope);
+int pyddsi_replay_way(pyddsi_replay *replay, uint32_t socket, const pyddsi_endpoint *to);
+int pyddsi_replay_push(pyddsi_replay *replay, const pyddsi_replay_packet *packets, uint64_t count,
+                       const uint8_t *data, size_t size, uint64_t base_ns);
+int pyddsi_replay_begin(pyddsi_replay *replay, char *text);
+void pyddsi_replay_finish(pyddsi_replay *replay);
+void pyddsi_replay_stop(pyddsi_replay *replay);
+int pyddsi_replay_wait(pyddsi_replay *replay, uint64_t done, uint64_t timeout_ns);
+void pyddsi_replay_count(pyddsi_replay *replay, pyddsi_replay_counts *counts);
+void pyddsi_replay_late(pyddsi_replay *replay, uint64_t *late);
+void pyddsi_replay_close(pyddsi_replay *replay);
+/* The slot of a value in such a histogram, and the least value of a slot. */
+unsigned pyddsi_late_slot(uint64_t ns);
+uint64_t pyddsi_late_least(unsigned slot);
+
 /* cffi: end */
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
 """
-The golden captures replayed into a node that stands in for one of the zhe peers in them.
+The golden captures replayed into a node that stands in for one of the zhe peers in them, as `CoreReplay` does it.
 
     capture ──► packets of the others, at their times ──► node ──► samples     as the original must have had them
             ──► packets of the one replaced ─────────────────────► its messages are held against the node's
@@ -18,17 +18,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyddsi import names, wire
-from pyddsi.capture import Endpoint, open_capture
-from pyddsi.cli._traffic import Traffic
-from pyddsi.testing import Node, NodeOptions, Sim, Subscriber
-from tests.py.golden import CAPTURES, PORT
-
-SECOND = 1_000_000_000
+from pyddsi.capture import Endpoint
+from pyddsi.capture.replay import CoreReplay, Facts, Packet, Recording
+from pyddsi.testing import NodeOptions
+from tests.py.golden import CAPTURES
 
 # The nodes as the zhe peers were configured (captures/INDEX.md). What zhe may have outstanding must fit the order.
 P2P = NodeOptions(features=set(), multicasts=2, conduits_in=3, order_max=2048, slots_max=4096)
@@ -99,67 +98,34 @@ LEFT_OUT = {
 }
 
 
-@dataclass(frozen=True)
-class Passing:
-    """A packet of a capture."""
-
-    at_ns: int
-    source: Endpoint
-    target: Endpoint
-    data: bytes
-    messages: list[wire.Message]
+Heard = tuple[Packet, list[wire.Message]]
 
 
 @cache
-def passing(name: str) -> list[Passing]:
+def passing(name: str) -> list[Heard]:
     """All packets of a capture."""
-    found = []
-    with open_capture(CAPTURES / f"{name}.pcap") as capture:
-        traffic = Traffic(capture, PORT)
-        for packet in traffic:
-            messages = wire.decode(bytes(packet.data), traffic.reading(packet.source))
-            for message in messages:
-                traffic.note(packet.source, message)
-            assert packet.time_ns is not None
-            found.append(
-                Passing(
-                    packet.time_ns,
-                    packet.source,
-                    packet.destination,
-                    bytes(packet.data),
-                    messages,
-                )
-            )
-    return found
+    return list(Recording(CAPTURES / f"{name}.pcap").heard())
 
 
-def messages(packets: list[Passing]) -> Iterator[tuple[Passing, wire.Message]]:
+class Kept(Recording):
+    """A capture that is read once for all tests."""
+
+    def heard(self) -> Iterator[Heard]:
+        """Its packets."""
+        return iter(passing(Path(self.files[0]).stem))
+
+
+@cache
+def facts(name: str) -> Facts:
+    """Who speaks in a capture."""
+    return Facts(passing(name))
+
+
+def messages(packets: list[Heard]) -> Iterator[tuple[Packet, wire.Message]]:
     """Every message with its packet."""
-    for packet in packets:
-        for message in packet.messages:
+    for packet, found in packets:
+        for message in found:
             yield packet, message
-
-
-def ids(packets: list[Passing]) -> dict[Endpoint, bytes]:
-    """Who has which id."""
-    found = {}
-    for packet, message in messages(packets):
-        if isinstance(message, wire.Open):
-            found[packet.source] = bytes(message.id)
-        elif isinstance(message, wire.Accept):
-            found[packet.source] = bytes(message.acceptor)
-    return found
-
-
-def declared(packets: list[Passing], by: Endpoint, kind: type[Any]) -> list[Any]:
-    """The declarations of one kind that somebody made, each once, in their order."""
-    found: dict[int, Any] = {}
-    for packet, message in messages(packets):
-        if packet.source == by and isinstance(message, wire.Declare):
-            for declaration in message.declarations:
-                if isinstance(declaration, kind):
-                    found.setdefault(int(declaration.id), declaration)
-    return list(found.values())
 
 
 Taken = tuple[str, int, int, bytes]  # the sender's id, conduit, number, payload
@@ -205,18 +171,16 @@ class Incoming:
 class Model:
     """The plainest receiver there is in the place of the one replaced, which has all the memory it needs."""
 
-    def __init__(self, packets: list[Passing], side: Endpoint, bits: int, *, client: bool) -> None:
+    def __init__(self, name: str, side: Endpoint, bits: int, *, client: bool) -> None:
+        packets, known = passing(name), facts(name)
         self.side = side
         self.bits = bits
         self.client = client
-        self.ids = ids(packets)
+        self.ids = known.ids
+        self.uris = {int(r.id): str(r.uri) for r in known.declared(side, wire.Resource)}
         self.patterns: dict[int, str | None] = {
-            int(s.id): next(
-                (str(r.uri) for r in declared(packets, side, wire.Resource) if r.id == s.id), None
-            )
-            for s in declared(packets, side, wire.Subscription)
+            int(s.id): self.uris.get(int(s.id)) for s in known.declared(side, wire.Subscription)
         }
-        self.uris = {int(r.id): str(r.uri) for r in declared(packets, side, wire.Resource)}
         self.uncommitted: dict[Endpoint, dict[int, str]] = {}
         self.incoming: dict[tuple[Endpoint, int], Incoming] = {}
         self.sessions: set[Endpoint] = set()
@@ -288,23 +252,18 @@ class Model:
 class Replay:
     """One capture with one side of it replaced by a node."""
 
-    def __init__(self, name: str, side: str) -> None:
+    def __init__(self, name: str, side: str, *, derived: bool = False) -> None:
         self.packets = passing(name)
-        self.options = OPTIONS.get(name, P2P)
-        self.ids = ids(self.packets)
+        given: NodeOptions = {} if derived else OPTIONS.get(name, P2P)
         # of two with one address it is the one that opens, which subscribes
-        self.side = next(end for end in self.ids if end.address == side)
-        self.model = Model(
-            self.packets,
-            self.side,
-            int(self.options.get("seq_bits", 14)),
-            client=self.options.get("role") == "client",
-        )
-        self.readers: dict[int, Subscriber] = {}
-        self.taken: dict[int, list[Taken]] = {}
+        self.side = next(end for end in facts(name).ids if end.address == side)
+        recording = Kept(CAPTURES / f"{name}.pcap")
+        self.core = CoreReplay(recording, self.side, options=given, facts=facts(name))
+        bits, role = self.core.options["seq_bits"], self.core.options["role"]
+        self.model = Model(name, self.side, bits, client=role == "client")
+        self.taken: dict[int, list[Taken]] = {rid: [] for rid in self.model.patterns}
         self.said: list[tuple[Endpoint, wire.Message]] = []  # by the node, and to whom
         self.drops: Counter[tuple[str, str]] = Counter()
-        self.established: set[bytes] = set()
 
     def run(self, *, losing: bool = False, doubling: bool = False) -> None:
         """
@@ -314,62 +273,23 @@ class Replay:
         doubling: each packet comes twice, as a network may have it
         """
         lost = self.repeated() if losing else set()
-        with Sim(1, defaults=self.options) as sim:
-            node = sim.node("ours", id=self.ids[self.side], multicast_to=self.groups())
-            self.declare(node)
-            for i, packet in enumerate(self.packets):
-                wait = packet.at_ns - self.packets[0].at_ns + SECOND - sim.now_ns
-                if wait > 0:
-                    sim.run(wait / SECOND)
-                meant = packet.target.multicast or packet.target == self.side
-                if packet.source != self.side and meant and i not in lost:
-                    source = (str(packet.source.address), packet.source.port)
-                    for _ in range(1 + doubling):
-                        sim.inject(node, packet.data, source=source)
-                self.read()
-            sim.run(0.1)
-            self.read()
-            for sent in sim.packets():
-                if sent.source == "ours":
-                    self.said += [(Endpoint(*sent.to), message) for message in sent.messages]
-            self.drops = Counter({(drop.place, drop.reason): drop.count for drop in node.drops()})
-
-    def declare(self, node: Node) -> None:
-        """What the original declared, before anything else happens."""
-        for resource in declared(self.packets, self.side, wire.Resource):
-            node.resource(str(resource.uri), number=int(resource.id))
-        for rid in self.model.patterns:
-            self.readers[rid] = node.subscriber(rid, depth=4096)
-            self.taken[rid] = []
-
-    def groups(self) -> list[tuple[str, int]]:
-        """Where the original's conduits went, as it tells in its HELLO or OPEN."""
-        for packet, message in messages(self.packets):
-            if packet.source == self.side and isinstance(message, (wire.Hello, wire.Open)):
-                udp = [one for one in message.locators or () if one.startswith("udp/")]
-                found = [one.removeprefix("udp/").split(":") for one in udp]
-                return [(address, int(port)) for address, port in (found * 2)[:2]]
-        return []
-
-    def read(self) -> None:
-        """Take what has come."""
-        for rid, reader in self.readers.items():
-            for sample in reader:
-                what = (sample.source, sample.conduit, sample.number, bytes(sample.data))
-                self.taken[rid].append(what)
-                sample.release()
+        for one in self.core.deliveries(lambda i, _: 0 if i in lost else 1 + doubling):
+            self.taken[one.reader].append((one.source, one.conduit, one.number, one.data))
+        for sent in self.core.said:
+            self.said += [(Endpoint(*sent.to), message) for message in sent.messages]
+        self.drops = Counter({(drop.place, drop.reason): drop.count for drop in self.core.drops})
 
     def repeated(self) -> set[int]:
         """The packets of nothing but reliable data that comes again later."""
         later: set[tuple[Endpoint, int, int, bytes]] = set()  # numbers wrap, so with the payload
         found = set()
-        for i, packet in reversed(list(enumerate(self.packets))):
+        for i, (packet, held) in reversed(list(enumerate(self.packets))):
             data = {
                 (packet.source, message.conduit, message.sn, bytes(message.payload))
-                for message in packet.messages
+                for message in held
                 if isinstance(message, wire.SData) and message.reliable
             }
-            if data and len(packet.messages) == len(data) and data <= later:
+            if data and len(held) == len(data) and data <= later:
                 found.add(i)
             later |= data
         return found
@@ -407,7 +327,7 @@ def test_every_capture_has_its_replay() -> None:
     """A capture, or a side of one, is neither replayed nor is it said why not."""
     assert {path.stem for path in CAPTURES.glob("*.pcap")} == set(SAMPLES)
     for name, sides in SAMPLES.items():
-        speakers = {str(end.address) for end in ids(passing(name))}
+        speakers = {str(end.address) for end in facts(name).ids}
         silent = {side for left, side in LEFT_OUT if left == name}
         assert speakers <= set(sides) | silent, name
         assert not set(sides) & silent, name
@@ -419,6 +339,23 @@ def test_deliveries(name: str, side: str) -> None:
     replay = replayed(name, side)
     assert replay.taken == replay.model.taken
     assert sum(map(len, replay.taken.values())) == SAMPLES[name][side]
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_deliveries_with_derived_options(name: str, side: str) -> None:
+    """What a capture tells of a side is not enough to stand in its place, so that each user would have to find out more."""
+    replay = Replay(name, side, derived=True)
+    replay.run()
+    assert replay.taken == replay.model.taken
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_same_again(name: str, side: str) -> None:
+    """Played twice it is not the same, so that what is looked for may be gone the second time."""
+    first, second = replayed(name, side), Replay(name, side)
+    second.run()
+    assert second.core.digest == first.core.digest
+    assert len(first.core.digest) == 32
 
 
 @pytest.mark.parametrize(("name", "side"), SIDES)

@@ -1,0 +1,113 @@
+"""What a recording tells about those who speak in it: enough to put a node in the place of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pyddsi import wire
+from pyddsi._looks import FEATURES
+from pyddsi.capture import Endpoint
+from pyddsi.capture.replay._samples import NUMBERED, SEQUENCE_BITS, properties
+from pyddsi.capture.replay._source import Packet
+from pyddsi.testing import NodeOptions
+
+__all__ = ["Facts"]
+
+D = TypeVar("D", bound=wire.Declaration)
+ROLES = {wire.Role.BROKER: "broker", wire.Role.CLIENT: "client"}
+MULTICASTS = 2
+CONDUITS_MAX = 64
+ORDER_MAX = 2048
+SLOTS_MAX = 4096
+
+
+class Facts:
+    """Learns from packets. ids: who has which id."""
+
+    def __init__(self, packets: Iterable[tuple[Packet, list[wire.Message]]] = ()) -> None:
+        self.ids: dict[Endpoint, bytes] = {}
+        self._declared: dict[tuple[Endpoint, type], dict[int, Any]] = {}
+        self._locators: dict[Endpoint, tuple[str, ...]] = {}
+        self._properties: dict[Endpoint, dict[int, list[int]]] = {}
+        self._leases: dict[Endpoint, int] = {}
+        self._roles: dict[Endpoint, str] = {}
+        self._bits: dict[Endpoint, int] = {}
+        self._conduits = 0
+        for packet, messages in packets:
+            self.push(packet, messages)
+
+    def push(self, packet: Packet, messages: Iterable[wire.Message]) -> None:
+        """Learn from a packet."""
+        source = packet.source
+        for message in messages:
+            if isinstance(message, (wire.Open, wire.Accept)):
+                self._opened(packet, message)
+            if isinstance(message, (wire.Hello, wire.Open)):
+                self._locators.setdefault(source, tuple(message.locators or ()))
+            if isinstance(message, wire.Hello):
+                self._roles[source] = ROLES.get(wire.Role(message.mask), "peer")
+            elif isinstance(message, wire.Scout) and message.mask == wire.Role.BROKER:
+                self._roles.setdefault(source, "client")  # nobody else looks for a broker alone
+            elif isinstance(message, wire.Declare):
+                for one in message.declarations:
+                    mine = self._declared.setdefault((source, type(one)), {})
+                    mine.setdefault(getattr(one, "id", len(mine)), one)
+            if isinstance(message, (*NUMBERED, wire.Synch)):
+                self._conduits = max(self._conduits, message.conduit)
+
+    def _opened(self, packet: Packet, message: wire.Open | wire.Accept) -> None:
+        who = message.id if isinstance(message, wire.Open) else message.acceptor
+        told = properties(message)
+        self.ids[packet.source] = bytes(who)
+        self._properties.setdefault(packet.source, told)
+        self._leases.setdefault(packet.source, message.lease)
+        for bits in told.get(wire.PropertyId.SEQUENCE_BITS, ())[:1]:
+            for end in (packet.source, packet.target):  # whom it opens has the same, or refuses
+                self._bits.setdefault(end, bits)
+
+    def declared(self, by: Endpoint, kind: type[D]) -> list[D]:
+        """The declarations of one kind that somebody made, each once, in their order."""
+        return list(self._declared.get((by, kind), {}).values())
+
+    def bits(self, side: Endpoint) -> int:
+        """How long its numbers are."""
+        return self._bits.get(side, SEQUENCE_BITS)
+
+    def _groups(self, side: Endpoint, count: int) -> list[tuple[str, int]]:
+        """Where its multicast conduits go, as it tells in its HELLO or OPEN; one group may serve several."""
+        found = []
+        for locator in self._locators.get(side, ()):
+            kind, _, place = locator.partition("/")
+            address, _, port = place.rpartition(":")
+            if kind == "udp" and port.isdigit():
+                found.append((address.strip("[]"), int(port)))
+        return [found[min(i, len(found) - 1)] for i in range(count)] if found else []
+
+    def options(self, side: Endpoint, given: NodeOptions) -> NodeOptions:
+        """
+        The options of a node that is to stand in its place, with room for whatever the capture may bring.
+
+        given: those that are known better
+        """
+        told = self._properties[side]
+        version, features = (*told.get(wire.PropertyId.EXTENSIONS, ()), 0, 0)[:2]
+        role = self._roles.get(side, "peer")
+        found: NodeOptions = {
+            "id": self.ids[side],
+            "role": "client" if role == "client" else "broker" if role == "broker" else "peer",
+            "features": {name for name, bit in FEATURES.items() if version == 1 and features & bit},
+            "seq_bits": self.bits(side),
+            "lease": self._leases[side] / 10,
+            "multicasts": 0 if role == "client" else MULTICASTS,
+            "conduits_in": min(max(self._conduits, MULTICASTS) + 1, CONDUITS_MAX),
+            "order_max": ORDER_MAX,
+            "slots_max": SLOTS_MAX,
+        }
+        for incarnation in told.get(wire.PropertyId.INCARNATION, ())[:1]:
+            found["incarnation"] = (
+                incarnation  # it numbers its sessions from there, as the original did
+            )
+        found |= given
+        found["multicast_to"] = self._groups(side, found.get("multicasts", MULTICASTS))
+        return found
