@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyddsi._values import closest
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "Parser",
@@ -14,14 +17,17 @@ __all__ = [
     "add_json",
     "amount",
     "byte_count",
+    "exact",
     "interval",
     "port",
     "resource",
+    "span",
     "whole_number",
 ]
 
 WHOLE_MAX = 2**63
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SPANS = {"us": "1/1000000", "ms": "1/1000", "s": "1", "min": "60", "h": "3600", "": "1"}
 
 
 class UsageError(Exception):
@@ -120,6 +126,34 @@ def interval(word: str) -> float:
     if not 0 <= seconds <= 1e9:
         _refused(word, "a number of seconds, such as 0.5 or 10")
     return seconds
+
+
+def span(word: str) -> float:
+    """Reads a time with its unit: 300us, 5ms, 1s, 10min, 2h; without one it is in seconds."""
+    from fractions import Fraction  # noqa: PLC0415 - few commands have such times
+
+    number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
+    factor = SPANS.get(word.removeprefix(number))
+    try:
+        seconds = float(Fraction(number) * Fraction(factor or -1))
+    except (ValueError, ZeroDivisionError):
+        seconds = -1.0
+    if not 0 <= seconds <= 1e9:
+        _refused(word, "a time such as 300us, 5ms, 1s or 2h")
+    return seconds
+
+
+def exact(word: str) -> Fraction:
+    """Reads a number above 0 exactly as it is written."""
+    from fractions import Fraction  # noqa: PLC0415 - few commands have such numbers
+
+    try:
+        number = Fraction(word)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if number <= 0:
+        _refused(word, "a number above 0, such as 0.5 or 100")
+    return number
 
 
 def amount(word: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from pyddsi import Sample
 from pyddsi.cli._show import Paint
 
-__all__ = ["line", "plain", "shown", "text_of"]
+__all__ = ["content", "line", "plain", "shown", "text_of"]
 
 SHOWN_MAX = 32
 TEXT_MAX = 1000
@@ -51,18 +51,22 @@ def line(sample: Sample, paint: Paint, *, whole: bool = False) -> str:
     )
 
 
-def plain(sample: Sample) -> dict[str, Any]:
-    """The same for JSON. `data` is the text, or with `base64` what says it."""
-    data = bytes(sample)
+def content(data: bytes) -> dict[str, str]:
+    """Bytes for JSON: the text that they are, else base64."""
     text = text_of(data)
-    found: dict[str, Any] = {
+    if text is None:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+    return {"text": text}
+
+
+def plain(sample: Sample) -> dict[str, Any]:
+    """The same for JSON."""
+    return {
         "resource": sample.resource,
         "number": sample.number,
         "time_ns": sample.time_ns,
         "source": sample.source,
         "reliable": sample.reliable,
         "size": sample.size,
+        **content(bytes(sample)),
     }
-    if text is None:
-        return found | {"base64": base64.b64encode(data).decode("ascii")}
-    return found | {"text": text}

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ class Sent:
     What a raw replay did.
 
     packets, bytes: sent; seconds: it took; rounds: how many were begun
+    begun_ns: the moment from which deadlines count, as time.monotonic_ns() tells it
     late: how late each packet left (empty if nothing was to wait); drift: how late the last one left, in seconds
     full, refused: packets that the system had no room for, or refused
     starved: times that reading was behind sending
@@ -73,6 +75,7 @@ class Sent:
     bytes: int = 0
     seconds: float = 0.0
     rounds: int = 0
+    begun_ns: int = 0
     late: Lateness = field(default_factory=Lateness)
     drift: float = 0.0
     full: int = 0
@@ -213,7 +216,7 @@ class RawReplay:
             self.report.rounds = number + 1
             try:
                 kept = self._round(feed, schedule, kept or self._batches(schedule, sockets), wait)
-            except CaptureError as error:  # what was whole before is sent
+            except CaptureError as error:  # after all that was whole
                 broken = error
                 break
             schedule.next_round()
@@ -250,17 +253,23 @@ class RawReplay:
         rows: list[int] = []
         data: list[bytes] = []
         at = last = 0
-        for packet in self._datagrams():
-            last = schedule.due(packet.at_ns, len(packet.data))
-            way = sockets.way(packet.source, packet.target)
-            rows += (last, at, len(packet.data), way)
-            data.append(packet.data)
-            at += len(packet.data)
-            if len(data) == BATCH_PACKETS or at > BATCH_BYTES:
-                yield _batch(rows, data, last)
-                rows, data, at = [], [], 0
+        broken = None
+        try:
+            for packet in self._datagrams():
+                last = schedule.due(packet.at_ns, len(packet.data))
+                way = sockets.way(packet.source, packet.target)
+                rows += (last, at, len(packet.data), way)
+                data.append(packet.data)
+                at += len(packet.data)
+                if len(data) == BATCH_PACKETS or at > BATCH_BYTES:
+                    yield _batch(rows, data, last)
+                    rows, data, at = [], [], 0
+        except CaptureError as error:  # what was whole before is sent
+            broken = error
         if data:
             yield _batch(rows, data, last)
+        if broken is not None:
+            raise broken
 
     def _datagrams(self) -> Iterator[Packet]:
         """The packets that are sent."""
@@ -306,7 +315,7 @@ class RawReplay:
         counts, report = feed.counts(), self.report
         report.packets, report.bytes = int(counts.sent), int(counts.bytes)
         report.full, report.refused = int(counts.full), int(counts.failed)
-        report.starved = int(counts.starved)
+        report.starved, report.begun_ns = int(counts.starved), int(counts.begun_ns)
         report.late = feed.late()
         report.drift = counts.drift_ns / SECOND
         report.seconds = max(0, counts.last_ns - counts.begun_ns) / SECOND
@@ -321,7 +330,9 @@ class RawReplay:
         for file in self.recording.files:
             if file != "-" and Path(path).exists() and Path(path).samefile(file):
                 raise ReplayError(f"{path} is what is replayed; write into another file")
-        self.report.packets = write_datagrams(path, self._written())
+        packets = self._written()
+        first = next(packets)  # if there is none, there is no file either
+        self.report.packets = write_datagrams(path, chain([first], packets))
         self.report.broken, self.report.steps = self.recording.broken, self.recording.steps
         return self.report
 

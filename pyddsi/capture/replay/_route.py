@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pyddsi._looks import raw_endpoint
-from pyddsi._native import lib
+from pyddsi._native import ffi, lib
 from pyddsi._values import whole
 from pyddsi.capture import Endpoint
 from pyddsi.errors import ReplayError
@@ -140,9 +140,8 @@ class Sockets:
         family = ip_address(to.address).version
         number, from_ = self._socket(source, family)
         self._try(from_, family, to)
-        found = int(
-            lib.pyddsi_replay_way(self._replay, number, raw_endpoint("to", (to.address, to.port)))
-        )
+        raw = ffi.new("pyddsi_endpoint *", raw_endpoint("to", (to.address, to.port)))
+        found = int(lib.pyddsi_replay_way(self._replay, number, raw))
         if found < 0:
             raise ReplayError(
                 f"the capture has more than {lib.PYDDSI_REPLAY_WAYS_MAX} pairs of senders and receivers; "
@@ -187,8 +186,10 @@ class Sockets:
             self._steer(made, family)
             anybody = ("0.0.0.0" if family == 4 else "::", 0)  # noqa: S104 - it only sends
             made.bind(anybody if wanted is None else tuple(wanted))
-        except OSError as error:
+        except (OSError, ReplayError) as error:
             made.close()
+            if isinstance(error, ReplayError):
+                raise
             raise ReplayError(_no_bind(recorded, wanted, error)) from error
         return made
 

@@ -12,7 +12,7 @@ measures both), which a sample loses again on its way through a session; so ther
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -85,13 +85,21 @@ class Published:
 
 def _walk(recording: Recording, samples: Samples) -> Iterator[Sample]:
     """The samples that are wanted. What is not wanted is read all the same: it has names and numbers."""
-    for packet, messages in recording.heard():
-        for sample in samples.push(packet, messages):
+
+    def wanted(found: Iterable[Sample]) -> Iterator[Sample]:
+        for sample in found:
             if recording.within(sample.packet) and recording.fits(sample.packet, sample.message):
                 yield sample
-    for sample in samples.finish():
-        if recording.within(sample.packet) and recording.fits(sample.packet, sample.message):
-            yield sample
+
+    broken = None
+    try:
+        for packet, messages in recording.heard():
+            yield from wanted(samples.push(packet, messages))
+    except CaptureError as error:  # what was whole before is still to come
+        broken = error
+    yield from wanted(samples.finish())
+    if broken is not None:
+        raise broken
 
 
 def _topic(sample: Sample) -> Topic:
@@ -175,8 +183,11 @@ class SessionReplay:
         """Wait until somebody subscribes; TimeoutError, which says why not."""
         limit = self.timeout if timeout is None else timeout
         if not self.session.wait(limit, self.matched):
-            # one of them says why nobody is there
-            next(iter(self._publishers.values())).wait_matched(timeout=0)
+            first = next(iter(self.contents.topics))
+            raise TimeoutError(
+                f"{self.recording.name}: nobody subscribes to any of its resources after {limit:g} s. "
+                + self.session.why_not(first.resource)
+            )
         self.session.wait(
             min(limit, ALL_MATCHED_SECONDS), lambda: self.matched() == len(self._publishers)
         )
@@ -190,6 +201,7 @@ class SessionReplay:
         watch: is called some times a second, with how far it is
         wait: until somebody subscribes
         """
+        self.check()
         if not self._publishers:
             self.declare()
         if wait:
@@ -199,7 +211,8 @@ class SessionReplay:
         try:
             for number in self.pace.rounds():
                 self.report.rounds = number + 1
-                self._round(schedule, watch)
+                for publisher, batch, due in self._batches(schedule):
+                    self._put(publisher, batch, due, watch)
                 schedule.next_round()
         finally:
             self.report.seconds = (time.monotonic_ns() - self._begun) / SECOND
@@ -207,26 +220,37 @@ class SessionReplay:
         self.settle()
         return self.report
 
-    def _round(self, schedule: Schedule, watch: Watch | None) -> None:
+    def check(self) -> None:
+        """That the end is no hundred years away, before anybody waits for it."""
+        schedule = Schedule(self.pace)
+        for at_ns in (self.contents.first_ns, self.contents.last_ns):
+            schedule.due(at_ns, 0)
+
+    def _batches(self, schedule: Schedule) -> Iterator[tuple[Publisher, list[Buffer], int]]:
+        """One round: samples of one publisher that have the same time, and that time."""
         batch: list[Buffer] = []
-        publisher: Publisher | None = None
-        at = 0
-        for sample in _walk(self.recording, Samples()):
-            due = schedule.base + schedule.due(sample.at_ns, len(sample.payload))
-            mine = self._publishers[_topic(sample)]
-            if batch and (mine is not publisher or due != at or len(batch) == BATCH):
-                self._put(publisher, batch, at, watch)
-                batch = []
-            publisher, at = mine, due
-            batch.append(sample.payload)
-        if batch:
-            self._put(publisher, batch, at, watch)
+        before: tuple[Publisher, int] | None = None
+        broken = None
+        try:
+            for sample in _walk(self.recording, Samples()):
+                due = schedule.base + schedule.due(sample.at_ns, len(sample.payload))
+                now = self._publishers[_topic(sample)], due
+                if before is not None and (now != before or len(batch) == BATCH):
+                    yield before[0], batch, before[1]
+                    batch = []
+                before = now
+                batch.append(sample.payload)
+        except CaptureError as error:  # after all that was whole
+            broken = error
+        if before is not None:
+            yield before[0], batch, before[1]
+        if broken is not None:
+            raise broken
 
     def _put(
-        self, publisher: Publisher | None, batch: list[Buffer], due: int, watch: Watch | None
+        self, publisher: Publisher, batch: list[Buffer], due: int, watch: Watch | None
     ) -> None:
-        """Samples of one publisher whose time is the same."""
-        assert publisher is not None  # noqa: S101 - there is a batch
+        """Wait until it is time, and put them."""
         if not self.pace.flat_out:
             late = self._sleep(self._begun + due, watch)
             self.report.late.add(late, len(batch))

@@ -279,7 +279,7 @@ class Recording:
         passed = ", ".join(f"{count} {kind} packets" for kind, count in self._foreign.items())
         hint = (
             f" ({passed} have nothing to do with port {self.well_known}; "
-            f"say so if the network uses another)"
+            f"give the well-known port if it was another)"
             if passed
             else ""
         )

@@ -1,0 +1,180 @@
+"""Recordings fed to a node in the place of one side: test_replay_node.py has zhe's, these are our own, and what is odd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pyddsi import wire
+from pyddsi.capture import Endpoint
+from pyddsi.capture.replay import CoreReplay, Delivery, Facts, Pace, Packet, Recording
+from pyddsi.capture.write import write_datagrams
+from pyddsi.errors import ReplayError
+from pyddsi.testing import Sim
+from tests.py.golden import CAPTURES
+from tests.py.test_replay_samples import ours
+
+ANSWERED = 9
+
+
+def by_reader(core: CoreReplay) -> dict[int, list[bytes]]:
+    """What each subscription got."""
+    found: dict[int, list[bytes]] = {}
+    for one in core.deliveries():
+        found.setdefault(one.reader, []).append(one.data)
+    return found
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+def test_ours(tmp_path: Path, loss: float) -> None:
+    """A node of ours could not be replaced: its fragments, selections, session numbers would not fit."""
+    path = tmp_path / "x.pcap"
+    put = ours(path, loss=loss)
+    names = [
+        [data for name, data, sure in put if sure and name == f"/plant/{what}"]
+        for what in ("sure", "alone")
+    ]
+    core = CoreReplay(Recording(path), "10.0.0.2")
+    assert {"fragment", "batch", "pull"} <= set(core.options["features"] or ())
+    everything, alone = by_reader(core).values()
+    assert alone == names[1]
+    assert [data for data in everything if data in set(names[0])] == names[0]
+    assert Counter(everything) == Counter(data for _, data, _ in put)
+    third = CoreReplay(Recording(path), "10.0.0.3", facts=core.facts)
+    ((reader, large),) = by_reader(third).items()
+    assert isinstance(reader, wire.SelectionId)
+    assert large == [data for data in names[0] if len(data) > 100]
+    assert by_reader(CoreReplay(Recording(path), "10.0.0.1", facts=core.facts)) == {}
+
+
+def test_original_with_a_past(tmp_path: Path) -> None:
+    """An ACCEPT that answers an OPEN of the original's fifth session would not be taken from a node in its first."""
+    path = tmp_path / "x.pcap"
+    with Sim(seed=1, delay=0.001, defaults={"lease": 1.0}) as sim:
+        two, other = (
+            sim.node("two"),
+            sim.node("other"),
+        )  # the one with a past is the first that opens
+        sim.run_until_quiet()
+        for _ in range(3):
+            other.restart()
+            sim.run_until_quiet()
+        one, begun = sim.node("one"), sim.now_ns
+        reader = one.subscriber("x")
+        publisher = two.publisher("x")
+        publisher.wait_matched()
+        publisher.put(b"hello")
+        assert bytes(reader.recv().data) == b"hello"
+        log = [
+            p for p in sim.packets() if p.sent_ns >= begun and "other" not in {p.source, p.target}
+        ]
+        write_datagrams(
+            path, ((p.sent_ns, p.from_, p.to, p.data) for p in {p.number: p for p in log}.values())
+        )
+    heard = list(Recording(path).heard())
+    told = [
+        one.id
+        for _, messages in heard
+        for message in messages
+        if isinstance(message, wire.Accept)
+        for one in message.properties or ()
+    ]
+    assert ANSWERED in told
+    side = next(end for end in Facts(heard).ids if end.address == "10.0.0.3")
+    assert [one.data for one in CoreReplay(Recording(path), side).deliveries()] == [b"hello"]
+
+
+def test_fate() -> None:
+    """Packets could not be lost or doubled on purpose, or would be others than those that were named."""
+    recording = Recording(CAPTURES / "p2p_unreliable.pcap")
+    plain = [one.data for one in CoreReplay(recording, "10.77.0.2").deliveries()]
+
+    def fate(number: int, packet: Packet) -> int:
+        assert packet.number == number + 1  # all are of the protocol
+        return 0 if number % 2 else 2
+
+    core = CoreReplay(recording, "10.77.0.2")
+    found = [one.data for one in core.deliveries(fate)]
+    assert 0 < len(found) < len(plain) * 0.6
+    assert set(found) < set(plain)
+    assert len(found) == len(set(found))
+
+
+def test_digest() -> None:
+    """What went differently would have the same digest."""
+    recording = Recording(CAPTURES / "p2p_uri.pcap")
+    first, second = CoreReplay(recording, "10.77.0.2"), CoreReplay(recording, "10.77.0.2")
+    assert list(first.deliveries()) == list(second.deliveries())
+    assert first.digest == second.digest
+    list(second.deliveries(lambda number, _: int(number != 30)))
+    assert second.digest != first.digest
+    slow = CoreReplay(recording, "10.77.0.2", Pace(speed=0.5))
+    list(slow.deliveries())
+    assert slow.digest != first.digest
+
+
+def test_part_and_filter() -> None:
+    """What is not wanted would be listed, or be kept from the node, so that what is wanted is missing as well."""
+    path = CAPTURES / "p2p_uri.pcap"
+
+    def deliveries(recording: Recording) -> list[Delivery]:
+        return list(CoreReplay(recording, "10.77.0.2").deliveries())
+
+    everything = deliveries(Recording(path))
+    assert len(everything) == 20
+    middle = everything[8].at_ns / 1e9
+    late = deliveries(Recording(path, start=middle))
+    assert late == [one for one in everything if one.at_ns >= everything[8].at_ns]
+    early = deliveries(Recording(path, until=middle))
+    assert [one.data for one in early] == [
+        one.data for one in everything if one.at_ns < everything[8].at_ns
+    ]
+    named = deliveries(Recording(path, where=lambda _, m: isinstance(m, wire.WData)))
+    assert named == [one for one in everything if one.resource is None]
+    assert 0 < len(named) < 20
+
+
+def test_filter_of_pieces(tmp_path: Path) -> None:
+    """A sample in pieces would not be found by the filter."""
+    path = tmp_path / "x.pcap"
+    ours(path, loss=0.0)
+    wanted = Recording(
+        path, where=lambda _, message: isinstance(message, wire.SData) and message.reliable
+    )
+    sizes = Counter(len(one.data) for one in CoreReplay(wanted, "10.0.0.2").deliveries())
+    assert sizes[20_000] == 40
+
+
+def refused(
+    recording: Recording, side: Endpoint | str | None = None, pace: Pace | None = None
+) -> str:
+    """What is said instead of playing."""
+    with pytest.raises(ReplayError) as caught:
+        list(CoreReplay(recording, side, pace).deliveries())
+    return str(caught.value)
+
+
+def test_refused(tmp_path: Path) -> None:
+    """A node would be put in the place of nobody, or of another than was meant."""
+    recording = Recording(CAPTURES / "p2p_pubsub.pcap")
+    said = refused(recording, "10.77.0.9")
+    assert "10.77.0.9 has not opened or accepted a session" in said
+    assert said.endswith("those that did: 10.77.0.1:48935, 10.77.0.2:46376")
+    assert "can be several (127.0.0.1:" in refused(
+        Recording(CAPTURES / "lo_pubsub.pcap"), "127.0.0.1"
+    )
+    assert (
+        CoreReplay(recording, "10.77.0.2:46376").side
+        == CoreReplay(recording, Endpoint("10.77.0.2", 46376)).side
+    )
+    assert "cannot be fed flat out" in refused(recording, None, Pace(flat_out=True))
+    assert "standard input can be read once" in refused(Recording("-"))
+    path = tmp_path / "x.pcap"
+    ends = Endpoint("10.0.0.1", 1), Endpoint("239.255.0.1", 7447)
+    write_datagrams(path, [(0, *ends, wire.encode([wire.Scout(1)]))])
+    assert "nobody opened or accepted a session" in refused(Recording(path))
+    wide = [wire.Open(1, b"me", 50, []), wire.Declare(0, [wire.Resource(2**60, "/x")])]
+    write_datagrams(path, [(0, *ends, wire.encode(wide))])
+    assert "what 10.0.0.1:1 declared cannot be declared again: " in refused(Recording(path))
