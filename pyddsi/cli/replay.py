@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from fractions import Fraction
 from functools import partial
 
 from pyddsi._checks import address_of
@@ -55,11 +55,9 @@ ONLY = {
 # ---- options -----------------------------------------------------------------------------------------------------
 
 
-def _moment(word: str) -> Fraction | datetime:
-    try:
-        return Fraction(word)
-    except (ValueError, ZeroDivisionError):
-        pass
+def _moment(word: str) -> float | datetime:
+    with suppress(argparse.ArgumentTypeError):
+        return read.span(word)
     try:
         return datetime.fromisoformat(word)
     except ValueError:

@@ -52,17 +52,20 @@ static void begin(struct pdi_pace *pace)
     CHECK_TEXT(text, "");
 }
 
-/* A packet that must come: its size, and in *when a moment at which it had come. */
-static size_t next(int fd, uint8_t *data, size_t room, pdi_time *when)
+/* A packet that must come: its size, in *when a moment at which it had come, and in *from the port of who sent it. */
+static size_t next(int fd, uint8_t *data, size_t room, pdi_time *when, uint16_t *from)
 {
+    struct sockaddr_in source;
+    socklen_t length = sizeof source;
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     int found = poll(&ready, 1, 60000);
     CHECK_EQ(found, 1);
     if (found != 1) {
         exit(test_result());
     }
-    ssize_t size = recv(fd, data, room, 0);
+    ssize_t size = recvfrom(fd, data, room, 0, (struct sockaddr *)&source, &length);
     *when = pdi_clock_now();
+    *from = ntohs(source.sin_port);
     CHECK(size >= 0);
     return (size_t)size;
 }
@@ -110,7 +113,9 @@ static void test_deadlines(void)
         for (uint32_t i = 0; i < PACKETS; i++) {
             uint8_t got[2 * SIZE];
             pdi_time when = 0;
-            CHECK_EQ(next(receiver, got, sizeof got, &when), SIZE);
+            uint16_t from;
+            CHECK_EQ(next(receiver, got, sizeof got, &when, &from), SIZE);
+            CHECK_EQ(from, own.port);
             CHECK(memcmp(got, bytes + (size_t)i * SIZE, SIZE) == 0);
             CHECK(when >= counts.begun_ns + 1000000 + packets[i].due_ns);
         }
@@ -159,7 +164,9 @@ static void test_flat_out(void)
     for (uint32_t i = 0; i < PACKETS; i++) {
         uint8_t got[2 * SIZE];
         pdi_time when;
-        CHECK_EQ(next(receiver[i >= PACKETS / 2], got, sizeof got, &when), SIZE);
+        uint16_t from;
+        CHECK_EQ(next(receiver[i >= PACKETS / 2], got, sizeof got, &when, &from), SIZE);
+        CHECK_EQ(from, own[i >= PACKETS / 2].port);
         CHECK(memcmp(got, bytes + (size_t)i * SIZE, SIZE) == 0);
     }
     end(pace, 1);
@@ -193,8 +200,9 @@ static void test_ring(void)
     for (uint32_t i = 0; i < PDI_PACE_BATCHES_MAX; i++) {
         uint8_t got[2 * SIZE];
         pdi_time when;
+        uint16_t from;
         CHECK_EQ(pdi_pace_wait(pace, i + 1, LONG), PYDDSI_OK);
-        CHECK_EQ(next(receiver, got, sizeof got, &when), SIZE);
+        CHECK_EQ(next(receiver, got, sizeof got, &when, &from), SIZE);
         CHECK_EQ(got[0], i % PACKETS);
     }
     CHECK_EQ(pdi_pace_wait(pace, PDI_PACE_BATCHES_MAX + 1, 1), PYDDSI_AGAIN);

@@ -51,10 +51,11 @@ def test_rounds() -> None:
     assert [next(endless) for _ in range(1000)] == list(range(1000))
 
 
-def test_round_from_memory() -> None:
-    """A round that is pushed from memory would begin elsewhere than one that is read again."""
+@pytest.mark.parametrize("count", [0, 2**32 - 5000, 2**40])
+def test_round_from_memory(count: int) -> None:
+    """A round that is pushed from memory would begin elsewhere than one that is read again, or a counter begin anew."""
     for pace in (Pace(gap=1), Pace(pps=7, gap=1), Pace(mbps=3), Pace(speed=3)):
-        read, kept = Schedule(pace), Schedule(pace)
+        read, kept = (Schedule(pace, count=count, bits=count) for _ in range(2))
         for schedule in (read, kept):
             for at in range(1000):
                 schedule.due(at * 1000, 100 + at)
@@ -66,6 +67,9 @@ def test_round_from_memory() -> None:
             for schedule in (read, kept):
                 schedule.next_round()
             assert (read.base, read.count, read.bits) == (kept.base, kept.count, kept.bits)
+        assert read.count == count + 21_000
+        if pace.pps is not None:
+            assert read.base == 21 * SECOND + read.count * SECOND // 7 - count * SECOND // 7
 
 
 @pytest.mark.parametrize("pps", [3, Fraction(1, 7), 99_999.9, 10**9])

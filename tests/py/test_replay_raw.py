@@ -153,9 +153,9 @@ def test_none_is_early(tmp_path: Path, spin: int, monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         deadlines += [schedule.base + schedule.due(at, 1) for at in times]
         schedule.next_round()
-    # the system's stamps are of the time of day; as the clock is asked later, no stamp seems earlier than it was
-    before = time.monotonic_ns()
-    offset = time.time_ns() - before
+    # the system's stamps are of the time of day; that is asked for first, so that no stamp seems earlier than it was
+    wall = time.time_ns()
+    offset = wall - time.monotonic_ns()
     assert all(
         stamp - offset >= report.begun_ns + due
         for (_, _, stamp), due in zip(got, deadlines, strict=True)
@@ -426,7 +426,7 @@ def test_filter(tmp_path: Path) -> None:
     ):
         list(nothing.wanted())
     with pytest.raises(
-        ReplayError, match="there is none from 100 until the end, so there is nothing to replay"
+        ReplayError, match="there is none from 100 s until the end, so there is nothing to replay"
     ):
         list(Recording(path, start=100).wanted())
 
@@ -545,7 +545,7 @@ def test_file_that_cannot_be(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(ReplayError, match="rounds without end fill any disk"):
         RawReplay(recording, Pace(loop=0)).write(out)
-    with pytest.raises(ReplayError, match="there is none from 50"):
+    with pytest.raises(ReplayError, match="there is none from 50 s"):
         RawReplay(Recording(path, start=50)).write(out)
     assert not out.exists()
     with pytest.raises(CaptureError, match="cannot be written: No such file"):

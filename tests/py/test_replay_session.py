@@ -167,7 +167,7 @@ def test_part_and_filter() -> None:
     assert all(isinstance(topic.resource, str) for topic in late.topics)
     with pytest.raises(ReplayError, match="there is none that fits the filter"):
         survey(Recording(path, where=lambda *_: False))
-    with pytest.raises(ReplayError, match="there is none from 1000 until the end"):
+    with pytest.raises(ReplayError, match="there is none from 1000 s until the end"):
         survey(Recording(path, start=1000))
 
 
@@ -190,6 +190,16 @@ def test_nothing_to_publish(tmp_path: Path) -> None:
         with pytest.raises(CaptureError, match="is cut off"):
             SessionReplay(Recording(path), one, MAX).run()
         assert [bytes(reader.recv(TIMEOUT)) for _ in range(2)] == [b"x", b"x"]
+
+
+def test_hole_at_the_end(tmp_path: Path) -> None:
+    """What waits for a message that the capture lacks would not be published when it ends."""
+    path = tmp_path / "x.pcap"
+    said = [wire.SData(number, 1, b"%d" % number, reliable=True) for number in (0, 1, 3, 5)]
+    write_datagrams(path, [(0, HERE, GROUP, wire.encode([one])) for one in said])
+    contents = survey(Recording(path))
+    assert (contents.samples, contents.missing) == (4, 2)
+    assert [data for _, _, data in delivered(Recording(path), MAX)] == [b"0", b"1", b"3", b"5"]
 
 
 def test_nobody_subscribes() -> None:

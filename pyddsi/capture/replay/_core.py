@@ -133,6 +133,7 @@ class CoreReplay:
         sum_ = hashlib.blake2b(digest_size=16)
         with Sim(1, defaults=self.options) as sim:
             node = sim.node("ours")
+            sim.cut(node, node)  # its address may be that of a recorded peer, which must not hear itself so
             readers = self._declare(node)
             schedule = Schedule(self.pace)
             last: Packet | None = None
@@ -147,9 +148,8 @@ class CoreReplay:
                     data = _adapted(packet, messages)
                     for _ in range(1 if fate is None else fate(i, packet)):
                         sim.inject(node, data, source=(packet.source.address, packet.source.port))
-                        sim.run(
-                            0.0
-                        )  # what it leads to comes before the next packet, though that has the same time
+                        # what it leads to comes before the next packet, though that may have the same time
+                        sim.run(0.0)
                 yield from self._read(readers, packet, sum_)
             sim.run(LAST_SECONDS)
             if last is not None:

@@ -17,6 +17,8 @@ __all__ = ["Facts"]
 D = TypeVar("D", bound=wire.Declaration)
 ROLES = {wire.Role.BROKER: "broker", wire.Role.CLIENT: "client"}
 MULTICASTS = 2
+"""Of one who says too little to tell: as zhe has it."""
+MULTICASTS_MAX = 8
 CONDUITS_MAX = 64
 ORDER_MAX = 2048
 SLOTS_MAX = 4096
@@ -33,6 +35,7 @@ class Facts:
         self._leases: dict[Endpoint, int] = {}
         self._roles: dict[Endpoint, str] = {}
         self._bits: dict[Endpoint, int] = {}
+        self._multicasts: dict[Endpoint, int] = {}
         self._conduits = 0
         for packet, messages in packets:
             self.push(packet, messages)
@@ -55,6 +58,9 @@ class Facts:
                     mine.setdefault(getattr(one, "id", len(mine)), one)
             if isinstance(message, (*NUMBERED, wire.Synch)):
                 self._conduits = max(self._conduits, message.conduit)
+                # a unicast conduit is numbered behind the multicast ones
+                own = message.conduit + packet.target.multicast
+                self._multicasts[source] = max(self._multicasts.get(source, 0), own)
 
     def _opened(self, packet: Packet, message: wire.Open | wire.Accept) -> None:
         who = message.id if isinstance(message, wire.Open) else message.acceptor
@@ -99,7 +105,7 @@ class Facts:
             "features": {name for name, bit in FEATURES.items() if version == 1 and features & bit},
             "seq_bits": self.bits(side),
             "lease": self._leases[side] / 10,
-            "multicasts": 0 if role == "client" else MULTICASTS,
+            "multicasts": min(self._multicasts.get(side, MULTICASTS), MULTICASTS_MAX),
             "conduits_in": min(max(self._conduits, MULTICASTS) + 1, CONDUITS_MAX),
             "order_max": ORDER_MAX,
             "slots_max": SLOTS_MAX,

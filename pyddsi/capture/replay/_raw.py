@@ -191,16 +191,16 @@ class RawReplay:
         watch: is called some times a second, with how far it is
         """
         feed = _Feed(flat_out=self.pace.flat_out)
-        try:
-            with Sockets(self.route, feed.raw) as sockets:
-                self.report.senders = sockets.senders
+        with Sockets(self.route, feed.raw) as sockets:  # closed when the thread has ended
+            self.report.senders = sockets.senders
+            try:
+                self._fill(feed, sockets, watch)
+            finally:
+                lib.pyddsi_replay_stop(feed.raw)
                 try:
-                    self._fill(feed, sockets, watch)
-                finally:
-                    lib.pyddsi_replay_stop(feed.raw)
                     self._conclude(feed)
-        finally:
-            feed.close()
+                finally:
+                    feed.close()
         return self.report
 
     def _fill(self, feed: _Feed, sockets: Sockets, watch: Watch | None) -> None:

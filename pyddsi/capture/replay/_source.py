@@ -108,6 +108,13 @@ def _exact(moment: Moment, what: str) -> int:
     return round(Fraction(moment) * SECOND)
 
 
+def _said(moment: Moment | None, otherwise: str) -> str:
+    """A moment in a message."""
+    if moment is None:
+        return otherwise
+    return str(moment) if isinstance(moment, datetime) else f"{float(moment):g} s"
+
+
 class Recording:
     """
     A capture, or several that are played as one, in this order.
@@ -292,7 +299,9 @@ class Recording:
         """The error when none of the packets is wanted."""
         asked = []
         if self._bounds:
-            asked.append(f"from {self.start or 'the start'} until {self.until or 'the end'}")
+            asked.append(
+                f"from {_said(self.start, 'the start')} until {_said(self.until, 'the end')}"
+            )
         if self.where is not None:
             asked.append("that fits the filter")
         return ReplayError(
