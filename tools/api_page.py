@@ -17,7 +17,8 @@ Made by `tools/generate.py` from the source. All of it is typed, for mypy and py
 it at work, [config.md](config.md) has the settings.
 
 Times are in seconds, `timeout=None` waits for ever, and every wait that takes too long raises the builtin `TimeoutError`. All
-calls may be made by any thread. What is closed says so with `ClosedError`.
+calls may be made by any thread. What is closed says so with `ClosedError`. What begins with `replay.` is in
+`pyddsi.capture.replay`, is used by one thread, and has [a guide of its own](../how-to/replay.md).
 """
 
 # Each section: its title, and where its members stand; of a class the first gives the docstring.
@@ -47,6 +48,16 @@ SECTIONS: list[tuple[str, list[Part]]] = [
     ("Window", [("_looks.py", "Window")]),
     ("Stats", [("_looks.py", "Stats")]),
     ("Metrics", [("metrics.py", "Metrics"), ("metrics.py", "Metric")]),
+    ("replay.Recording", [("capture/replay/_source.py", "Recording")]),
+    ("replay.Pace", [("capture/replay/_pace.py", "Pace")]),
+    ("replay.Route", [("capture/replay/_route.py", "Route")]),
+    ("replay.SessionReplay", [("capture/replay/_session.py", "SessionReplay")]),
+    ("replay.Published", [("capture/replay/_session.py", "Published")]),
+    ("replay.RawReplay", [("capture/replay/_raw.py", "RawReplay")]),
+    ("replay.Sent", [("capture/replay/_raw.py", "Sent")]),
+    ("replay.CoreReplay", [("capture/replay/_core.py", "CoreReplay")]),
+    ("replay.Delivery", [("capture/replay/_core.py", "Delivery")]),
+    ("replay.Lateness", [("capture/replay/_late.py", "Lateness")]),
 ]
 
 # What the halves of a session ask of each other, and is no business of its users.

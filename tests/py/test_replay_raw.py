@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import socket
-import struct
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pyddsi import wire
-from pyddsi.capture import Datagram, Endpoint, open_capture
+from pyddsi.capture import Endpoint
 from pyddsi.capture.replay import (
     Pace,
     Packet,
@@ -26,90 +19,21 @@ from pyddsi.capture.replay import (
     Route,
     Schedule,
     _raw,
-    _source,
 )
-from pyddsi.capture.write import write_datagrams
 from pyddsi.errors import CaptureError, ReplayError
-from tests.api.rooms import group
 from tests.py.golden import CAPTURES
-
-SECOND = 1_000_000_000
-TIMEOUT = 20.0
-MAX = Pace(flat_out=True)
-ONE, TWO, GROUP = (
-    Endpoint("10.0.0.1", 40000),
-    Endpoint("10.0.0.2", 40001),
-    Endpoint("239.255.0.1", 7447),
+from tests.py.replayed import (
+    GROUP,
+    MAX,
+    ONE,
+    SECOND,
+    datagrams,
+    made,
+    receiver,
+    refused,
+    rows,
+    sample,
 )
-SO_TIMESTAMPNS = 35
-Row = tuple[int, Endpoint, Endpoint, bytes]
-
-
-class Receiver:
-    """A socket, and what came to it: bytes, from where, and when, as the system says."""
-
-    def __init__(self, family: int = socket.AF_INET, host: str = "127.0.0.1") -> None:
-        self.socket = socket.socket(family, socket.SOCK_DGRAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self.socket.settimeout(TIMEOUT)
-        self.socket.bind((host, 0))
-        self.address: tuple[str, int] = self.socket.getsockname()[:2]
-
-    def take(self, count: int) -> list[tuple[bytes, tuple[str, int], int]]:
-        """So many datagrams, and none more."""
-        found = []
-        for _ in range(count):
-            data, words, _, source = self.socket.recvmsg(65536, 256)
-            seconds, rest = struct.unpack("qq", words[0][2])
-            found.append((data, source[:2], seconds * SECOND + rest))
-        self.socket.setblocking(False)  # noqa: FBT003
-        with pytest.raises(BlockingIOError):
-            self.socket.recv(1)
-        self.socket.settimeout(TIMEOUT)
-        return found
-
-
-@contextmanager
-def receiver(*arguments: Any) -> Iterator[Receiver]:
-    """A socket for the time of a block."""
-    one = Receiver(*arguments)
-    with one.socket:
-        yield one
-
-
-def datagrams(path: Path) -> list[Datagram]:
-    """What a capture holds."""
-    with open_capture(path) as capture:
-        return [item for item in capture if isinstance(item, Datagram)]
-
-
-def made(path: Path, rows: Sequence[Row]) -> Recording:
-    """A recording of these."""
-    write_datagrams(path, rows)
-    return Recording(path)
-
-
-def sample(number: int, *, rid: int = 1) -> bytes:
-    """A packet with a sample."""
-    return wire.encode([wire.SData(number % 16384, rid, b"%d" % number, reliable=False)])
-
-
-def rows(
-    count: int, *, apart_ns: int = 1000, source: Endpoint = ONE, target: Endpoint = GROUP
-) -> list[Row]:
-    """Packets so far apart."""
-    return [(SECOND + i * apart_ns, source, target, sample(i)) for i in range(count)]
-
-
-def test_recording_is_not_loaded(tmp_path: Path) -> None:
-    """A long recording would be held in memory, instead of being read as it is played."""
-    recording = made(tmp_path / "x.pcap", rows(20_000))
-    walk = recording.wanted()
-    next(walk)
-    assert recording.packets == 1
-    assert sum(1 for _ in walk) == 19_999
-    assert recording.read == 1.0
 
 
 @pytest.mark.parametrize(
@@ -234,149 +158,6 @@ def test_broken_off(tmp_path: Path) -> None:
     assert replay.report.packets == 9
 
 
-# ---- addresses ----
-
-
-def test_senders_are_mapped(tmp_path: Path) -> None:
-    """A receiver would see other addresses than those that it was told to."""
-    mapping = {"10.0.0.0/8": "127.0.0.0/8"}
-    taken = Counter[tuple[str, int]]()
-    with receiver() as one, receiver(socket.AF_INET, "127.0.0.9") as two:
-        ports = {40000: _free("127.0.0.1"), 40001: _free("127.0.0.2"), 7447: two.address[1]}
-        to = Endpoint("10.0.0.9", 7447)
-        recording = made(tmp_path / "x.pcap", rows(3, target=to) + rows(2, source=TWO, target=to))
-        report = RawReplay(recording, MAX, Route(maps=mapping, ports=ports)).run()
-        taken.update(source for _, source, _ in two.take(5))
-        assert not one.take(0)
-    assert taken == {("127.0.0.1", ports[40000]): 3, ("127.0.0.2", ports[40001]): 2}
-    assert report.senders == {
-        str(ONE): f"127.0.0.1:{ports[40000]}",
-        str(TWO): f"127.0.0.2:{ports[40001]}",
-    }
-
-
-def _free(host: str) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def test_group(tmp_path: Path) -> None:
-    """What went to a group would not reach it, or leave by another interface than the one named."""
-    address, _, port = group().partition(":")
-    recording = made(tmp_path / "x.pcap", rows(5))
-    route = Route(maps={"239.255.0.1": address}, ports={7447: int(port)}, interface="lo")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.settimeout(TIMEOUT)
-        one.bind((address, int(port)))
-        joined = socket.inet_aton(address) + socket.inet_aton("127.0.0.1")
-        one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
-        for interface in ("lo", "127.0.0.1"):
-            route.interface = interface
-            RawReplay(recording, MAX, route).run()
-            got = [one.recvfrom(65536) for _ in range(5)]
-            assert [data for data, _ in got] == [sample(i) for i in range(5)]
-            assert {source[0] for _, source in got} == {"127.0.0.1"}
-
-
-def test_ipv6(tmp_path: Path) -> None:
-    """IPv6 would not be replayed, or not told apart."""
-    source, target = Endpoint("fd00::1", 40000), Endpoint("fd00::2", 7447)
-    recording = made(tmp_path / "x.pcap", rows(4, source=source, target=target))
-    with receiver(socket.AF_INET6, "::1") as one:
-        ports = {7447: one.address[1]}
-        report = RawReplay(
-            recording,
-            MAX,
-            Route(maps={"fd00::/64": "::1"}, ports=ports | {40000: _free("127.0.0.1")}),
-        ).run()
-        assert [data for data, _, _ in one.take(4)] == [sample(i) for i in range(4)]
-    assert next(iter(report.senders.values())).startswith("[::1]:")
-    with receiver() as one:  # the family is that of whom it goes to
-        RawReplay(recording, MAX, Route(to=one.address)).run()
-        assert len(one.take(4)) == 4
-
-
-def test_route_of_addresses() -> None:
-    """An address would lose its host, or a group be sent elsewhere though nobody said so."""
-    route = Route(maps={"10.1.0.0/16": "127.9.0.0/16", "10.0.0.0/8": "192.0.2.7"}, ports={1: 2})
-    assert route.target(Endpoint("10.1.2.3", 1)) == ("127.9.2.3", 2)
-    assert route.target(Endpoint("10.2.2.3", 3)) == ("192.0.2.7", 3)
-    assert route.target(GROUP) == GROUP
-    assert route.source(GROUP) is None
-    assert route.source(Endpoint("10.1.2.3", 1)) == ("127.9.2.3", 2)
-    assert Route(to=("127.0.0.1", 9)).target(GROUP) == ("127.0.0.1", 9)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        (
-            {"maps": {"10.0.0.0/8": "127.0.0.0/16"}},
-            "127.0.0.0/16 has no room for all addresses of 10.0.0.0/8",
-        ),
-        (
-            {"maps": {"10.0.0.1/8": "127.0.0.0/8"}},
-            "has host bits set; a network is such as 10.0.0.0/8",
-        ),
-        ({"maps": {"x": "127.0.0.0/8"}}, "map x=127.0.0.0/8: 'x' does not appear to be"),
-        ({"ports": {0: 1}}, "a port is from 1 to 65535, not 0"),
-        ({"to": ("127.0.0.1", 0)}, "the port of to is from 1"),
-        ({"to": ("somewhere", 1)}, "'somewhere' does not appear to be"),
-    ],
-)
-def test_wrong_route(settings: dict[str, Any], words: str) -> None:
-    """Addresses that cannot be exchanged would be exchanged for others."""
-    with pytest.raises(ValueError, match=words):
-        Route(**settings)
-
-
-def refused(recording: Recording, route: Route, pace: Pace = MAX) -> str:
-    """What is said instead of sending."""
-    with pytest.raises(ReplayError) as caught:
-        RawReplay(recording, pace, route).run()
-    return str(caught.value)
-
-
-def test_no_way(tmp_path: Path) -> None:
-    """What cannot be sent as it is asked for would be told packet by packet, or only by a number at the end."""
-    recording = made(tmp_path / "x.pcap", rows(3))
-    said = refused(recording, Route(maps={"10.0.0.0/8": "198.51.100.1"}))
-    assert (
-        "10.0.0.1:40000 is to send from 198.51.100.1, which is no address of this machine" in said
-    )
-    said = refused(recording, Route(maps={"10.0.0.0/8": "::1"}))
-    assert "to an address of the other family; map both to the same" in said
-    said = refused(recording, Route(to=("127.0.0.1", 9), interface="none0"))
-    assert said.startswith("there is no interface 'none0'; there are ")
-    with receiver(socket.AF_INET, "127.0.0.1") as one:
-        said = refused(
-            recording, Route(maps={"10.0.0.1": "127.0.0.1"}, ports={40000: one.address[1]})
-        )
-        assert (
-            f"is to send from 127.0.0.1:{one.address[1]}, which is in use; map its port to another"
-            in said
-        )
-    far = made(tmp_path / "y.pcap", rows(3, target=Endpoint("203.0.113.1", 7447)))
-    said = refused(
-        far, Route(maps={"10.0.0.0/8": "127.0.0.1"})
-    )  # what has the address of lo leaves by lo alone
-    assert said.startswith("there is no way to 203.0.113.1:7447: ")
-    assert said.endswith("map its network to one of this machine, or say where everything is to go")
-
-
-def test_too_many_senders(tmp_path: Path) -> None:
-    """A capture of a large network would use up all descriptors, and say so by an error of the system."""
-    many = [Endpoint(f"10.0.{i // 200}.{i % 200 + 1}", 40000) for i in range(1030)]
-    recording = made(
-        tmp_path / "x.pcap", [(SECOND + i, one, GROUP, sample(i)) for i, one in enumerate(many)]
-    )
-    assert "socket" in refused(recording, Route(to=("127.0.0.1", 9)))
-
-
-# ---- what is replayed ----
-
-
 def test_streams_are_left_out() -> None:
     """Frames of connections would be sent as datagrams, or be missing without a word."""
     path = CAPTURES / "tcp_pubsub.pcap"
@@ -388,124 +169,6 @@ def test_streams_are_left_out() -> None:
         report = RawReplay(both, MAX, Route(to=one.address)).run()
         assert len(one.take(47)) == 47
     assert (report.packets, report.streams) == (47, 36)
-
-
-def test_part_of_a_recording(tmp_path: Path) -> None:
-    """Another part would be played than the one that was asked for, by seconds as by the time of day."""
-    path = tmp_path / "x.pcap"
-    made(path, rows(100, apart_ns=SECOND // 10))
-    day = datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)  # the recording begins at 1 s
-    for start, until, first, last in (
-        (None, None, 0, 99),
-        (2, None, 20, 99),
-        (None, 0.5, 0, 4),
-        (1.5, 2.5, 15, 24),
-        (day, None, 20, 99),
-        (day, day.replace(second=4), 20, 29),
-        (datetime(1970, 1, 1, 0, 0, 3), 5, 20, 49),  # noqa: DTZ001 - taken as UTC
-    ):
-        found = [packet.data for packet in Recording(path, start=start, until=until).wanted()]
-        assert found == [sample(i) for i in range(first, last + 1)]
-
-
-def test_filter(tmp_path: Path) -> None:
-    """A packet would be played though no message of it is wanted."""
-    mixed: list[Row] = [(SECOND + i, ONE, GROUP, sample(i, rid=1 + i % 3)) for i in range(9)]
-    path = tmp_path / "x.pcap"
-    made(path, mixed)
-
-    def third(packet: Packet, message: wire.Message) -> bool:
-        assert packet.source == ONE
-        return isinstance(message, wire.SData) and message.rid == 3
-
-    found = [packet.data for packet in Recording(path, where=third).wanted()]
-    assert found == [sample(i, rid=3) for i in (2, 5, 8)]
-    nothing = Recording(path, where=lambda _, message: message.KIND == 0)
-    with pytest.raises(
-        ReplayError, match=r"of 9 packets in .* s there is none that fits the filter, so"
-    ):
-        list(nothing.wanted())
-    with pytest.raises(
-        ReplayError, match="there is none from 100 s until the end, so there is nothing to replay"
-    ):
-        list(Recording(path, start=100).wanted())
-
-
-def test_times_that_cannot_be(tmp_path: Path) -> None:
-    """A clock that was set would make a pause of fifty years, or let all that follows leave at once."""
-    ms = SECOND // 1000
-    at = [
-        10 * SECOND,
-        10 * SECOND + ms,
-        0,
-        5 * ms,
-        400 * 86400 * SECOND,
-        400 * 86400 * SECOND + 3 * ms,
-        400 * 86400 * SECOND + ms,
-    ]
-    recording = made(
-        tmp_path / "x.pcap", [(time_ns, ONE, GROUP, sample(i)) for i, time_ns in enumerate(at)]
-    )
-    found = [packet.at_ns for packet in recording.wanted()]
-    assert found == [0, ms, ms, 6 * ms, 6 * ms, 9 * ms, 9 * ms]
-    assert recording.steps == 2
-
-
-def test_packets_without_a_time() -> None:
-    """A packet without a time would end the replay, or wait for ever."""
-    clock = _source._Clock()
-    assert [clock.at(time) for time in (None, 7 * SECOND, None, 8 * SECOND)] == [0, 0, 0, SECOND]
-
-
-def test_several_files(tmp_path: Path) -> None:
-    """Files of one capture would not be one recording, or an older one have all its packets leave at once."""
-    first, second, older = tmp_path / "1.pcap", tmp_path / "2.pcap", tmp_path / "0.pcap"
-    made(first, rows(2, apart_ns=SECOND))
-    write_datagrams(second, [(4 * SECOND, ONE, GROUP, sample(2))])
-    write_datagrams(older, [(0, ONE, GROUP, sample(3)), (3 * SECOND, ONE, GROUP, sample(4))])
-    recording = Recording([first, str(second), older])
-    found = [(packet.data, packet.at_ns // SECOND) for packet in recording.wanted()]
-    assert found == [(sample(i), at) for i, at in enumerate([0, 1, 3, 3, 6])]
-    assert recording.name == f"{first} and 2 more"
-
-
-def test_nothing_to_replay(tmp_path: Path) -> None:
-    """A capture with nothing for us would pass for one that was replayed."""
-    empty, foreign = tmp_path / "empty.pcap", tmp_path / "foreign.pcap"
-    write_datagrams(empty, [])
-    write_datagrams(foreign, [(SECOND, ONE, TWO, b"x")])
-    route = Route(to=("127.0.0.1", 9))
-    assert "empty.pcap: no packet of the protocol among 0 captured, so there is nothing" in refused(
-        Recording(empty), route
-    )
-    said = refused(Recording(foreign), route)
-    assert (
-        "among 1 captured (1 UDP packets have nothing to do with port 7447; give the well-known port"
-        in said
-    )
-    assert len(list(Recording(foreign, well_known=40001).wanted())) == 1
-    with pytest.raises(CaptureError, match="there is no such file"):
-        Recording(tmp_path / "none")
-    with pytest.raises(ValueError, match="at least one capture"):
-        Recording([])
-    with pytest.raises(TypeError, match="start is a number of seconds or a datetime, not 'x'"):
-        Recording(foreign, start="x")  # type: ignore[arg-type]
-
-
-def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe could not be replayed, or be read a second time and then be empty."""
-    made(tmp_path / "x.pcap", rows(3))
-
-    class Pipe:
-        buffer = io.BytesIO((tmp_path / "x.pcap").read_bytes())
-
-    monkeypatch.setattr("sys.stdin", Pipe)
-    with receiver() as one:
-        route = Route(to=one.address)
-        with pytest.raises(ReplayError, match="standard input can be played once"):
-            RawReplay(Recording("-"), Pace(loop=2), route)
-        assert RawReplay(Recording("-"), MAX, route).run().packets == 3
-        assert len(one.take(3)) == 3
 
 
 # ---- into a file ----

@@ -74,6 +74,9 @@ class CoreReplay:
 
     side: which one, an endpoint or only its address; None: the first that has opened or accepted a session
     options: of the node, where what the recording tells is not enough
+
+    When it has been played, `digest` is that of the deliveries and of all that the node said, `drops` is what its ledger says,
+    and `said` are the packets that it sent.
     """
 
     def __init__(
@@ -99,11 +102,8 @@ class CoreReplay:
         self.side = self._found(side)
         self.options = self.facts.options(self.side, options or {})
         self.digest = ""
-        """Of the deliveries and of all that the node said; known at the end."""
         self.drops: list[Drop] = []
-        """What the node's ledger says, at the end."""
         self.said: list[Logged] = []
-        """The packets that the node sent, at the end."""
         self._seen: dict[tuple[str, int, bool, int], tuple[Packet, wire.Message]] = {}
 
     def _found(self, side: Endpoint | str | None) -> Endpoint:

@@ -50,7 +50,9 @@ class Pace:
     How fast, and how often.
 
     speed: times as fast as it was recorded: 2, 0.5, "1e-3"
-    pps: packets (or samples) a second, instead; mbps: megabits of them a second; flat_out: as fast as the machine can
+    pps: packets (or samples) a second, instead
+    mbps: megabits of payload a second, instead
+    flat_out: as fast as the machine can, instead
     loop: how many rounds; 0: until somebody ends it
     gap: seconds between two rounds
     """

@@ -61,12 +61,16 @@ class Sent:
     """
     What a raw replay did.
 
-    packets, bytes: sent; seconds: it took; rounds: how many were begun
+    packets, bytes: what was sent
+    seconds: that it took
+    rounds: how many were begun
     begun_ns: the moment from which deadlines count, as time.monotonic_ns() tells it
-    late: how late each packet left (empty if nothing was to wait); drift: how late the last one left, in seconds
+    late: how late each packet left (empty if nothing was to wait)
+    drift: how late the last one left, in seconds
     full, refused: packets that the system had no room for, or refused
     starved: times that reading was behind sending
-    streams: packets that came by TCP and were left out; broken: parts of connections that could not be read
+    streams: packets that came by TCP and were left out
+    broken: parts of connections that could not be read
     steps: times that the recording's clock was set
     senders: who sent, by who was recorded
     """

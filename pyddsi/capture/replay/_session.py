@@ -49,9 +49,12 @@ class Contents:
     """
     What there is to be published.
 
-    topics: how many samples of each; samples, bytes: of all; first_ns, last_ns: the times of the first and the last
-    repeats: messages that came more than once, and count once; missing: numbers that the capture lacks; incomplete: samples
-    of which it lacks a piece
+    topics: how many samples of each
+    samples, bytes: of all
+    first_ns, last_ns: the times of the first and the last
+    repeats: messages that came more than once, and count once
+    missing: numbers that the capture lacks
+    incomplete: samples of which it lacks a piece
     """
 
     topics: dict[Topic, int] = field(default_factory=dict)
@@ -69,9 +72,12 @@ class Published:
     """
     What a replay into a session did.
 
-    samples, bytes: put; seconds: it took; rounds: how many were begun
+    samples, bytes: what was put
+    seconds: that it took
+    rounds: how many were begun
     subscribers: the most peers that one resource had
-    late: how late each sample was put (empty if nothing was to wait); drift: how late the last one was, in seconds
+    late: how late each sample was put (empty if nothing was to wait)
+    drift: how late the last one was, in seconds
     """
 
     samples: int = 0

@@ -119,6 +119,7 @@ class Recording:
     """
     A capture, or several that are played as one, in this order.
 
+    files: pcap or pcapng, gzipped or not; "-" is standard input, which can be read once
     start, until: from when on, and up to when, packets are wanted: seconds from the recording's first packet, or a datetime
     where: whether a message is wanted; asked as where(packet, message)
     well_known: the port by which the protocol is found; packets between others are followed from there
