@@ -125,8 +125,8 @@ static void learn_many(struct pdi_port *port)
 
 void pdi_port_lend(struct pdi_port *port, int fd, uint8_t family, uint32_t scope)
 {
-    *port = (struct pdi_port){
-        .epoll = -1, .bell = -1, .family = family, .scope = scope, .count = 1};
+    *port =
+        (struct pdi_port){.epoll = -1, .bell = -1, .family = family, .scope = scope, .count = 1};
     port->sockets[0].fd = fd;
     learn_many(port);
 }

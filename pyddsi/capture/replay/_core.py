@@ -133,7 +133,9 @@ class CoreReplay:
         sum_ = hashlib.blake2b(digest_size=16)
         with Sim(1, defaults=self.options) as sim:
             node = sim.node("ours")
-            sim.cut(node, node)  # its address may be that of a recorded peer, which must not hear itself so
+            sim.cut(
+                node, node
+            )  # or it would hear itself, if its address is that of a recorded peer
             readers = self._declare(node)
             schedule = Schedule(self.pace)
             last: Packet | None = None

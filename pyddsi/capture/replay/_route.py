@@ -184,8 +184,8 @@ class Sockets:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
             self._steer(made, family)
-            anybody = ("0.0.0.0" if family == 4 else "::", 0)  # noqa: S104 - it only sends
-            made.bind(anybody if wanted is None else tuple(wanted))
+            anybody = Endpoint("0.0.0.0" if family == 4 else "::", 0)  # noqa: S104 - it only sends
+            made.bind(self._plain(wanted or anybody, family))
         except (OSError, ReplayError) as error:
             made.close()
             if isinstance(error, ReplayError):
@@ -228,17 +228,22 @@ class Sockets:
         with socket.socket(sender.family, socket.SOCK_DGRAM) as probe:
             try:
                 self._steer(probe, family)
-                probe.bind((sender.getsockname()[0], 0))
-                probe.connect((to.address, to.port))
+                probe.bind((sender.getsockname()[0], 0, *sender.getsockname()[2:]))
+                probe.connect(self._plain(to, family))
             except OSError as error:
                 raise ReplayError(_no_way(to, error)) from error
+
+    def _plain(self, end: Endpoint, family: int) -> tuple[Any, ...]:
+        """An address as sockets take it; one of a link alone is that of the interface."""
+        near = family == 6 and (end.multicast or ip_address(end.address).is_link_local)
+        return (end.address, end.port, 0, self._index()) if near else (end.address, end.port)
 
 
 def _no_way(to: Endpoint, error: OSError) -> str:
     """Why nothing can be sent there."""
     mend = "map its network to one of this machine, or say where everything is to go"
-    if to.multicast:
-        mend = "name the interface by which the group is reached, such as lo"
+    if to.multicast or ip_address(to.address).is_link_local:
+        mend = "name the interface by which it is reached, such as lo"
     return f"there is no way to {to}: {error.strerror}; {mend}"
 
 
