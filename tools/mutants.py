@@ -287,6 +287,18 @@ MUTANTS = [
         "|| count > end - unit - gap)",
         ")",
         "tests/capture_pieces",
+        "pace: a packet leaves before its deadline",
+        "host",
+        "if (way->port != port || due > now) {",
+        "if (way->port != port) {",
+        "tests/host_pace",
+    ),
+    Mutant(
+        "pace: a packet leaves by another sender's socket",
+        "host",
+        "if (way->port != port || due > now) {",
+        "if (due > now) {",
+        "tests/host_pace",
     ),
     Mutant(
         "lease: a peer that is gone is never given up",

@@ -114,16 +114,16 @@ def show_sent(options: argparse.Namespace, report: Sent) -> None:
     ):
         if count:
             print(f"{many(count, 'packet')} {text}")
-    _say_rest(report.broken, report.steps, report.starved)
+    _say_rest(report.broken, report.steps)
+    if report.starved:
+        print(f"reading was behind sending {many(report.starved, 'time')}")
 
 
-def _say_rest(broken: int, steps: int, starved: int) -> None:
+def _say_rest(broken: int, steps: int) -> None:
     if broken:
         print(f"{many(broken, 'part')} of TCP connections could not be read")
     if steps:
         print(f"the recording's clock was set {many(steps, 'time')}; no pause was made of that")
-    if starved:
-        print(f"reading was behind sending {many(starved, 'time')}")
 
 
 def show_published(
@@ -154,6 +154,7 @@ def show_published(
         print(line)
     for count, text in (
         (contents.repeats, "messages of the capture came more than once, and count once"),
+        (one.recording.malformed, "packets of the capture break a rule, and are read up to there"),
         (contents.missing, "messages are missing in the capture"),
         (contents.incomplete, "samples are not whole in the capture, and were left out"),
         (stats.unmatched, "of them while nobody subscribed"),
@@ -161,7 +162,7 @@ def show_published(
     ):
         if count:
             print(f"{count:,} {text}")
-    _say_rest(one.recording.broken, one.recording.steps, 0)
+    _say_rest(one.recording.broken, one.recording.steps)
     for drop in drops:
         print(f"dropped: {drop}")
 

@@ -22,6 +22,7 @@ SHORT: dict[str, list[str]] = {
     "bw": ["x", "--seconds", "0.1"],
     "doctor": [],
     "decode": [CAPTURE],
+    "replay": [CAPTURE, "--max", "--no-wait"],
     "sim": ["--scenario", "loss", "--seed", "5"],
 }
 

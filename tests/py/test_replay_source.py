@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -144,6 +145,24 @@ def test_nothing_to_replay(tmp_path: Path) -> None:
         Recording([])
     with pytest.raises(TypeError, match="start is a number of seconds or a datetime, not 'x'"):
         Recording(foreign, start="x")  # type: ignore[arg-type]
+
+
+def test_pipe(tmp_path: Path) -> None:
+    """A pipe with a name would be opened to look at it, and then be empty."""
+    path, pipe = tmp_path / "x.pcap", tmp_path / "pipe"
+    made(path, rows(3))
+    os.mkfifo(pipe)
+    recording = Recording(pipe)
+    assert recording.once
+    reader = os.open(pipe, os.O_RDWR)  # so that nobody waits for the other side
+    try:
+        os.write(reader, path.read_bytes())
+        walk = recording.wanted()
+        assert [next(walk).data for _ in range(3)] == [sample(i) for i in range(3)]
+    finally:
+        os.close(reader)
+    with pytest.raises(ReplayError, match="pipe can be played once"):
+        RawReplay(recording, Pace(loop=2))
 
 
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class CoreReplay:
     ) -> None:
         if recording.once:
             raise ReplayError(
-                "standard input can be read once, and a node is told before who it is: save it in a file"
+                f"{recording.name} can be read once, and a node is told before who it is: save it in a file"
             )
         self.recording = recording
         self.pace = pace or Pace()

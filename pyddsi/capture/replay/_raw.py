@@ -138,18 +138,18 @@ class _Feed:
     def begin(self) -> None:
         """The first packet may leave."""
         if not self.begun:
-            self.begun = True
             self._check(lib.pyddsi_replay_begin(self.raw, self._text))
+            self.begun = True
 
     def push(self, batch: _Batch, base: int, wait: Callable[[int], None]) -> None:
         """One more; waits while there is no room."""
+        self._lent.append(batch)  # before the thread may have it, as Ctrl-C may come in between
         full = self.bytes > AHEAD_BYTES
         while full or not self._pushed(batch, base):
             self.begin()
             wait(self._given_back + 1)
             self.counts()
             full = self.bytes > AHEAD_BYTES
-        self._lent.append(batch)
         self.bytes += batch.size
         self.pushed += batch.count
         self.ahead_ns = base + batch.last
@@ -181,7 +181,7 @@ class RawReplay:
         self.report = Sent()
         if recording.once and self.pace.loop != 1:
             raise ReplayError(
-                "standard input can be played once: save it in a file, or leave out loop"
+                f"{recording.name} can be played once: save it in a file, or leave out loop"
             )
         self._shown = 0
         self._read_all = False

@@ -116,7 +116,7 @@ def survey(recording: Recording) -> Contents:
     """Read it once, to know what there is. ReplayError if there is nothing."""
     if recording.once:
         raise ReplayError(
-            "standard input can be read once, and a session needs to know what comes: save it in a file"
+            f"{recording.name} can be read once, and a session needs to know what comes: save it in a file"
         )
     found, samples = Contents(), Samples()
     broken = None

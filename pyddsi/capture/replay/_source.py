@@ -119,7 +119,7 @@ class Recording:
     """
     A capture, or several that are played as one, in this order.
 
-    files: pcap or pcapng, gzipped or not; "-" is standard input, which can be read once
+    files: pcap or pcapng, gzipped or not; "-" is standard input, which can be read once, as any pipe
     start, until: from when on, and up to when, packets are wanted: seconds from the recording's first packet, or a datetime
     where: whether a message is wanted; asked as where(packet, message)
     well_known: the port by which the protocol is found; packets between others are followed from there
@@ -154,7 +154,7 @@ class Recording:
         self._ends = self._to is not None and not self._to[0]  # only a time of day may come again
         self._sizes = {}
         for file in self.files:
-            if file != "-":
+            if file != "-" and not Path(file).is_fifo():
                 open_capture(file).close()  # says what is wrong with it before anything is played
                 self._sizes[file] = Path(file).stat().st_size
         self._forget()
@@ -168,8 +168,8 @@ class Recording:
 
     @property
     def once(self) -> bool:
-        """Whether it can be read only once."""
-        return "-" in self.files
+        """Whether it can be read only once: standard input, or another pipe."""
+        return any(file not in self._sizes for file in self.files)
 
     # ---- reading ----
 
@@ -199,7 +199,7 @@ class Recording:
         """All packets, wanted or not. Raises ReplayError at the end if there was none."""
         self._forget()
         clock = _Clock()
-        done, total = 0, sum(self._sizes.values()) or 1
+        done, total = 0, sum(self._sizes.get(file, 0) for file in self.files) or 1
         for file in self.files:
             stream = None if file == "-" else Path(file).open("rb", buffering=0)  # noqa: SIM115 - closed below
             try:
@@ -207,7 +207,8 @@ class Recording:
                     self.packets += 1
                     self.streams += packet.stream
                     self.steps, self.seconds = clock.steps, clock.now / SECOND
-                    self.read = (done + (stream.tell() if stream is not None else 0)) / total
+                    if stream is not None and file in self._sizes:
+                        self.read = (done + stream.tell()) / total
                     yield packet, messages
             finally:
                 if stream is not None:
