@@ -20,9 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pyddsi import wire
-from pyddsi.capture import open_capture
-from pyddsi.cli._traffic import Traffic
+from pyddsi import capture, wire
 from pyddsi.scapy import PyddsiPacket
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,8 +49,7 @@ def golden() -> list[bytes]:
     """Every packet of the golden captures that can be read."""
     packets = []
     for path in sorted((ROOT / "captures").glob("*.pcap")):
-        with open_capture(path) as capture:
-            packets += [bytes(packet.data) for packet in Traffic(capture, 7447)]
+        packets += [packet.data for packet in capture.open(path).packets()]
     return packets
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyddsi import wire
-from pyddsi.capture import open_capture
-from pyddsi.cli._traffic import Traffic
+from pyddsi import capture, wire
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKET_OPTIONS = bytes([0, 5])
@@ -77,20 +75,18 @@ def main() -> None:
     seen: set[object] = set()
     for path in sorted((ROOT / "captures").rglob("*.pcap")):
         stream, data = b"", b""
-        with open_capture(path) as capture:
-            traffic = Traffic(capture, 7447)
-            for packet in traffic:
-                data = bytes(packet.data)
-                if path.stem.startswith("tcp") and len(stream) < PACKET_MAX:
-                    stream += wire.frame(data)
-                try:
-                    new = shapes(data) - seen
-                except wire.WireError:
-                    new = {data}
-                if new and len(data) <= PACKET_MAX:
-                    seen |= new
-                    name = f"{path.stem}_{packet.number}"
-                    (packets / name).write_bytes(PACKET_OPTIONS + data)
+        for packet in capture.open(path).packets():
+            data = packet.data
+            if path.stem.startswith("tcp") and len(stream) < PACKET_MAX:
+                stream += wire.frame(data)
+            try:
+                new = shapes(data) - seen
+            except wire.WireError:
+                new = {data}
+            if new and len(data) <= PACKET_MAX:
+                seen |= new
+                name = f"{path.stem}_{packet.number}"
+                (packets / name).write_bytes(PACKET_OPTIONS + data)
         if stream:
             (streams / path.stem).write_bytes(STREAM_OPTIONS + stream)
             (streams / f"{path.stem}_unframed").write_bytes(

@@ -287,6 +287,8 @@ MUTANTS = [
         "|| count > end - unit - gap)",
         ")",
         "tests/capture_pieces",
+    ),
+    Mutant(
         "pace: a packet leaves before its deadline",
         "host",
         "if (way->port != port || due > now) {",

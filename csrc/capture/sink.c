@@ -100,7 +100,7 @@ void *pdi_sink_row(struct pdi_sink *sink)
 
 static void append_counts(struct pdi_array *array, const uint32_t *counts)
 {
-    for (unsigned i = 0; counts != NULL && i < PDI_HISTOGRAM_PLACES; i++) {
+    for (unsigned i = 0; counts != NULL && i < PDI_PLACES; i++) {
         uint64_t count = counts[i];
         memcpy(array->values + array->used, &count, sizeof count);
         array->used += sizeof count;

@@ -179,7 +179,7 @@ static const struct pdi_column flows[] = {
     F("repeat_pkt", "first frame with a repeat that is not pre-sync; least over ranges", INT64, 1,
       0, ID, repeat_pkt),
     F("answer_hist",
-      "answers by their time (log-linear, capture/histogram.h): added place by place", COUNTS, 1, 1,
+      "answers by their time (log-linear, csrc/base/histogram.h): added place by place", COUNTS, 1, 1,
       COUNTS, answer),
     F("delivery_hist", "deliveries likewise", COUNTS, 1, 1, COUNTS, delivery),
     F("src", "the sender as address:port", TEXT, 1, 1, ENDPOINT, source),

@@ -25,7 +25,7 @@ enum pdi_load {
     PDI_LOAD_ADDRESS,  /* the same without the port */
     PDI_LOAD_HEX,      /* pyddsi_bytes as hexadecimal digits */
     PDI_LOAD_WORD,     /* const char * */
-    PDI_LOAD_COUNTS,   /* const uint32_t *, PDI_HISTOGRAM_PLACES of them; null if there are none */
+    PDI_LOAD_COUNTS,   /* const uint32_t *, PDI_PLACES of them; null if there are none */
 };
 
 struct pdi_column {

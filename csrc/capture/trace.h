@@ -32,11 +32,11 @@
 #include <stdbool.h>
 
 #include "base/chain.h"
+#include "base/histogram.h"
 #include "base/map.h"
 #include "base/pages.h"
 #include "base/seq.h"
 #include "capture/frame.h"
-#include "capture/histogram.h"
 #include "pyddsi.h"
 
 #define PDI_NONE32 UINT32_MAX
@@ -61,6 +61,7 @@ enum {
     PDI_SENT_UNITS = 16384,    /* and of all */
     PDI_PORTS_MAX = 16,
     PDI_EVENTS_MAX = 64, /* that one message can cause; further ones are counted, not told */
+    PDI_PLACES = 512, /* of a histogram in microseconds: up to 2^35, which is nine hours */
     PDI_CACHE = 2048,
     PDI_DETAIL = 40,
 };
@@ -224,8 +225,8 @@ struct pdi_resource {
 };
 
 struct pdi_histograms {
-    uint32_t answer[PDI_HISTOGRAM_PLACES];
-    uint32_t delivery[PDI_HISTOGRAM_PLACES];
+    uint32_t answer[PDI_PLACES];
+    uint32_t delivery[PDI_PLACES];
 };
 
 /* The packet that is being looked at. */

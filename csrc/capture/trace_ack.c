@@ -92,6 +92,13 @@ static uint32_t flow_of(struct pdi_trace *trace, const struct pdi_trace_packet *
     return pdi_flow_find(trace, packet->target, packet->source, conduit, true);
 }
 
+/* A clock that stepped counts as no time, and what is longer than all places as the longest. */
+static unsigned place_of(int64_t us)
+{
+    unsigned place = pdi_histogram_slot(us > 0 ? (uint64_t)us : 0);
+    return place < PDI_PLACES ? place : PDI_PLACES - 1;
+}
+
 static struct pdi_histograms *histograms_of(struct pdi_trace *trace, struct pdi_flow *flow)
 {
     if (flow->histogram == PDI_NONE32) {
@@ -119,7 +126,7 @@ static void delivered(struct pdi_trace *trace, struct pdi_flow *flow, int64_t ac
     for (int64_t n = from; n < acked; n++) { /* at most what is under way: PDI_SENT_MAX */
         int64_t us = pdi_trace_us(pdi_flow_sent(trace, flow, n), now);
         if (us != PDI_NONE64 && histograms != NULL) {
-            histograms->delivery[pdi_histogram_place(us)]++;
+            histograms->delivery[place_of(us)]++;
         }
     }
     note->delivery_us = pdi_trace_us(pdi_flow_sent(trace, flow, acked - 1), now);
@@ -140,7 +147,7 @@ static void answered(struct pdi_trace *trace, struct pdi_flow *flow, struct pdi_
     note->answer_us = us;
     struct pdi_histograms *histograms = histograms_of(trace, flow);
     if (histograms != NULL) {
-        histograms->answer[pdi_histogram_place(us)]++;
+        histograms->answer[place_of(us)]++;
     }
     if (acker->usual_us != PDI_NONE64 && us > STALL_US_MIN && us / STALL_TIMES > acker->usual_us) {
         struct pdi_event *event = pdi_trace_event(trace, PDI_EVENT_STALL, packet->time_ns);

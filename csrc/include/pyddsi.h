@@ -1381,6 +1381,11 @@ void pyddsi_scan_copy(pyddsi_scan *scan, pyddsi_copy *copy);
 int pyddsi_write_header(int format, uint16_t link, const char *application, uint8_t *out,
                         size_t room, size_t *at);
 int pyddsi_write_interface(uint16_t link, uint8_t *out, size_t room, size_t *at);
+/* A datagram as a frame with headers of its own (link type 101), which is a record of a pcap file or a block of a pcapng file.
+ * BAD_ARGUMENT: no datagram can be as long, or no file hold its time; NO_SPACE below its size and 256 bytes. */
+int pyddsi_write_datagram(int format, int64_t time_ns, const pyddsi_endpoint *source,
+                          const pyddsi_endpoint *target, const uint8_t *data, size_t size,
+                          uint8_t *out, size_t room, size_t *at);
 
 /* Frames that hold nothing that we read: why, more exactly (an ethertype, a protocol, a link type), and how many. */
 typedef struct {

@@ -16,6 +16,7 @@ __all__ = ["EVENTS", "Note", "Packet", "Packets"]
 
 EVENTS = ("next", "first", "gap", "repeat", "fill", "old", "reset", "ambiguous", "pre-sync")
 DECODES = ("ok", "foreign", "truncated", "malformed", "unknown", "waits", "other", "stream")
+UDP = 6  # kinds of endpoints above it are connections
 _BASE = wire.Reading(extensions=False)
 
 
@@ -73,6 +74,7 @@ class Packet(NamedTuple):
     number, time_ns: of the frame that completed it
     decode: ok; truncated, malformed, unknown: it cannot be read to its end; stream: a TCP connection that cannot be read on
     extensions: whether messages beyond zhe are taken from its sender
+    stream: it came by a TCP connection
     notes: one for each message that could be read, markers left out
     """
 
@@ -86,6 +88,7 @@ class Packet(NamedTuple):
     notes: tuple[Note, ...]
     fault_passes: bool
     """Whether the filter lets the message through that could not be read."""
+    stream: bool
 
     @property
     def reading(self) -> wire.Reading:
@@ -144,4 +147,5 @@ class Packets:
                 not raw.base_only,
                 tuple([_note(notes[i]) for i in range(raw.notes)]),
                 bool(raw.fault_passes),
+                raw.source.kind > UDP,
             )

@@ -207,10 +207,10 @@ def _percentiles(counts: list[int] | None) -> tuple[int, int] | None:
 
 
 def least(place: int) -> int:
-    """The least value of a histogram's place in microseconds; see csrc/capture/histogram.h."""
+    """The least value of a histogram's place in microseconds; see csrc/base/histogram.h."""
     if place < 16:
         return place
-    return (8 + place % 8) << (place // 8 - 1)
+    return (16 + place % 16) << (place // 16 - 1)
 
 
 def _facts(info: Info, scan: Scan) -> None:

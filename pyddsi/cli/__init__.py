@@ -37,7 +37,6 @@ COMMANDS = {
     "decode": "print the messages of captures",
     "convert": "write captures as Parquet, Arrow, or another capture: cut, merged, sorted",
     "anonymize": "write a capture that can be given away",
-    "decode": "print the messages of a capture",
     "replay": "play a capture again: into a session, as datagrams, or into a node",
     "sim": "play scenarios in the simulator and check them",
 }

@@ -7,25 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyddsi import wire
-from pyddsi.capture import open_capture
-from pyddsi.cli._traffic import Packet, Traffic
+from pyddsi import capture, wire
+from pyddsi.capture import Packet
 from pyddsi.errors import CaptureError, WireError
 
 LINE_MAX = 118
 
 
 def _packets(path: Path) -> Iterator[tuple[Packet, list[wire.Message], WireError | None]]:
-    with open_capture(path) as capture:
-        traffic = Traffic(capture, 7447)
-        for packet in traffic:
-            try:
-                messages, fault = wire.decode(packet.data, traffic.reading(packet.source)), None
-            except WireError as error:
-                messages, fault = error.messages, error
-            for message in messages:
-                traffic.note(packet.source, message)
-            yield packet, messages, fault
+    for packet in capture.open(path).packets():
+        yield packet, *packet.messages()
 
 
 def _say(title: str) -> None:

@@ -65,7 +65,7 @@ def add(parser: Parser) -> None:
     add_reading(parser)
 
 
-class _Decoder:
+class Decoder:
     """Applies the options to packets and keeps the books."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -125,10 +125,10 @@ def _meaning(message: wire.Message, note: Any, name: str) -> str:
     return f"  [{', '.join(parts)}]" if parts else ""
 
 
-class _Lines:
-    """What is printed of one file."""
+class Lines:
+    """What is printed of one file; `packets` can be asked for names, where messages come with notes."""
 
-    def __init__(self, decoder: _Decoder, packets: Any) -> None:
+    def __init__(self, decoder: Decoder, packets: Any = None) -> None:
         self.decoder = decoder
         self.packets = packets
         self.first_ns: int | None = None
@@ -206,7 +206,8 @@ class _Lines:
             yield json.dumps(start | {"malformed": fault})
 
 
-def _fault_object(fault: WireError) -> dict[str, Any]:
+def fault_object(fault: WireError) -> dict[str, Any]:
+    """A fault as JSON has it."""
     return {
         "rule": fault.rule,
         "at": fault.at,
@@ -219,7 +220,7 @@ def _fault_object(fault: WireError) -> dict[str, Any]:
 STREAM = "the capture lacks the start or a part of this connection; it can be read from its next start on"
 
 
-def _packet(decoder: _Decoder, lines: _Lines, packet: Any) -> None:
+def _packet(decoder: Decoder, lines: Lines, packet: Any) -> None:
     options = decoder.options
     if lines.first_ns is None:
         lines.first_ns = packet.time_ns
@@ -232,7 +233,7 @@ def _packet(decoder: _Decoder, lines: _Lines, packet: Any) -> None:
         kept, fault = lines.chosen(packet)
         decoder.count([message for message, _ in kept], fault)
         text = str(fault) if fault else None
-        plain = _fault_object(fault) if fault else None
+        plain = fault_object(fault) if fault else None
     if options.count:
         return
     write = lines.objects(packet, kept, plain) if options.json else lines.text(packet, kept, text)
@@ -240,7 +241,7 @@ def _packet(decoder: _Decoder, lines: _Lines, packet: Any) -> None:
         print(line)
 
 
-def _decode_files(decoder: _Decoder) -> None:
+def _decode_files(decoder: Decoder) -> None:
     """Everything is printed as it is read, so that a pipe shows it at once."""
     options = decoder.options
     capture = opened(options)
@@ -248,7 +249,7 @@ def _decode_files(decoder: _Decoder) -> None:
         where=options.where, start=moment(options.start), stop=moment(options.stop)
     ):
         before = decoder.packets + decoder.malformed
-        lines = _Lines(decoder, packets)
+        lines = Lines(decoder, packets)
         for packet in packets:
             _packet(decoder, lines, packet)
         if decoder.packets + decoder.malformed == before and options.where is None and options.start is None:
@@ -266,7 +267,7 @@ def _explain_nothing(name: str, packets: Any, ports: list[int]) -> None:
     )
 
 
-def _decode_hex(decoder: _Decoder, digits: str) -> int:
+def _decode_hex(decoder: Decoder, digits: str) -> int:
     try:
         data = bytes.fromhex(digits)
     except ValueError:
@@ -286,7 +287,7 @@ def _decode_hex(decoder: _Decoder, digits: str) -> int:
     return 1 if fault else 0
 
 
-def _print_counts(decoder: _Decoder) -> None:
+def _print_counts(decoder: Decoder) -> None:
     order = [row.name for row in spec(MESSAGES).values()]
     counts = {name: decoder.counts[name] for name in order if decoder.counts[name]}
     if decoder.options.json:
@@ -304,7 +305,7 @@ def _print_counts(decoder: _Decoder) -> None:
 def run(options: argparse.Namespace) -> int:
     """Decode the files, or the bytes given."""
     try:
-        decoder = _Decoder(options)
+        decoder = Decoder(options)
     except ValueError as error:
         print(f"pyddsi: --seq-bits: {error}", file=sys.stderr)
         return 2

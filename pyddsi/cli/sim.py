@@ -16,8 +16,8 @@ from typing import Any
 from pyddsi.cli._arguments import Parser
 from pyddsi.cli._books import Books, Sum
 from pyddsi.cli._seeds import Task, play
-from pyddsi.cli._traffic import Packet
-from pyddsi.cli.decode import _Decoder, _fault_object, _objects, _text
+from pyddsi.capture import Packet
+from pyddsi.cli.decode import Decoder, Lines, fault_object
 from pyddsi.testing import Packet as SimPacket
 from pyddsi.testing import (
     Repair,
@@ -112,10 +112,10 @@ def _number(word: str, least: int) -> int:
 
 
 def _trace_text(packets: list[SimPacket]) -> Iterator[str]:
-    for packet, plain, found, fault in _decoded(packets):
+    for packet, lines, plain, found, fault in _decoded(packets):
         ends = f"{_end(packet.source)} > {_end(packet.target)}"
         start = f"{ends:9} {packet.fate:10}"
-        for line in _text(plain, 0, found, str(fault) if fault else None):
+        for line in lines.text(plain, found, str(fault) if fault else None):
             yield f"{start} {line}"
 
 
@@ -124,17 +124,21 @@ def _end(node: str | None) -> str:
 
 
 def _trace_objects(packets: list[SimPacket]) -> Iterator[str]:
-    for packet, plain, found, fault in _decoded(packets):
+    for packet, lines, plain, found, fault in _decoded(packets):
         more = {"from": packet.source, "to": packet.target, "fate": packet.fate}
-        for line in _objects(plain, 0, found, _fault_object(fault) if fault else None):
+        for line in lines.objects(plain, found, fault_object(fault) if fault else None):
             yield json.dumps(more | json.loads(line))
 
 
-def _decoded(packets: list[SimPacket]) -> Iterator[tuple[SimPacket, Packet, Any, Any]]:
-    decoder = _Decoder(argparse.Namespace(reading="auto", seq_bits=None))
+def _decoded(packets: list[SimPacket]) -> Iterator[tuple[SimPacket, Lines, Packet, Any, Any]]:
+    decoder = Decoder(argparse.Namespace(reading="auto", seq_bits=None))
+    lines = Lines(decoder)
+    lines.first_ns = 0
     for packet in packets:
-        plain = Packet(packet.number + 1, packet.sent_ns, packet.from_, packet.to, packet.data)
-        yield packet, plain, *decoder.messages(plain, None)
+        ends = packet.from_, packet.to
+        plain = Packet(packet.number + 1, packet.sent_ns, *ends, packet.data, "ok", True, (), True, False)  # noqa: FBT003
+        found, fault = decoder.messages(plain.data, plain.reading)
+        yield packet, lines, plain, [(message, None) for message in found], fault
 
 
 def _one(options: argparse.Namespace) -> int:

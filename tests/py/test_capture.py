@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from pyddsi.capture import Datagram, Endpoint, Segment, open_capture
+from pyddsi.capture import Datagram, Endpoint, Segment, read_datagrams
 from pyddsi.capture.records import NG_BLOCK_BYTES_MAX, NG_INTERFACES_MAX
 from pyddsi.capture.window import BLOCK_BYTES
 from pyddsi.errors import CaptureError, PyddsiError
@@ -48,7 +48,7 @@ def test_listed_files_are_there() -> None:
 @pytest.mark.parametrize(("name", "count"), listed().items())
 def test_real_capture(name: str, count: int) -> None:
     """A real file would lose packets, or come apart at a wrong place."""
-    with open_capture(CAPTURES / name) as capture:
+    with read_datagrams(CAPTURES / name) as capture:
         items = list(capture)
         assert capture.records == count
         assert not capture.skipped
@@ -285,7 +285,7 @@ def test_strangers(content: bytes, words: str, tmp_path: Path) -> None:
     path = tmp_path / "night.pcap"
     path.write_bytes(content)
     with pytest.raises(CaptureError) as caught:
-        open_capture(path)
+        read_datagrams(path)
     assert words in str(caught.value)
     assert str(path) in str(caught.value)
     assert "pcap or pcapng file is needed" in str(caught.value) or "copy" in str(caught.value)
@@ -301,7 +301,7 @@ def test_no_file(tmp_path: Path) -> None:
     ]
     for path, words in cases:
         with pytest.raises(PyddsiError, match=words) as caught:
-            open_capture(path)
+            read_datagrams(path)
         assert str(path) in str(caught.value)
 
 
@@ -309,11 +309,11 @@ def test_closing(tmp_path: Path) -> None:
     """A file would stay open behind a capture, or a stream that belongs to the caller be closed."""
     path = tmp_path / "x.pcap"
     path.write_bytes(make.pcap([HELLO]))
-    with open_capture(str(path)) as capture:
+    with read_datagrams(str(path)) as capture:
         assert len(list(capture)) == 1
     assert capture._stream.closed
     with path.open("rb") as stream:
-        with open_capture(stream) as capture:
+        with read_datagrams(stream) as capture:
             assert capture.name == str(path)
         assert not stream.closed
 
@@ -322,7 +322,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture could not be piped in, or standard input be closed under the program's feet."""
     stream = io.BytesIO(make.pcap([HELLO]))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
-    with open_capture("-") as capture:
+    with read_datagrams("-") as capture:
         assert [item.data for item in capture] == [b"hello"]
     assert not stream.closed
 
@@ -332,7 +332,7 @@ def test_pipe_gives_at_once() -> None:
     out, into = os.pipe()
     with open(out, "rb") as stream, open(into, "wb", buffering=0) as writer:  # noqa: PTH123 - a pipe has no path
         writer.write(make.pcap([HELLO]))
-        with open_capture(stream) as capture:
+        with read_datagrams(stream) as capture:
             items = iter(capture)
             assert next(items).data == b"hello"
             writer.write(make.pcap([HELLO])[24:])
@@ -366,7 +366,7 @@ def test_memory_is_flat(form: str) -> None:
         first = make.section() + make.interface()
         again = make.enhanced(HELLO) * 100 + make.block(0x77, bytes(1_000_000))
     stream = cast("BinaryIO", Endless(first, again, 5_000_000))
-    with open_capture(stream) as capture:
+    with read_datagrams(stream) as capture:
         most = max(len(capture._window.block) for _ in capture)
         assert capture.records == -(-5_000_000 // len(again)) * 100
     assert most <= 2 * BLOCK_BYTES

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pyddsi import cli
-from pyddsi.capture import open_capture
+from pyddsi.capture import read_datagrams
 from pyddsi.cli import _seeds
 from pyddsi.cli import sim as sim_command
 from pyddsi.testing import Report, check_texts, run_scenario, scenarios
@@ -167,7 +167,7 @@ def test_one_seed(capsys: Captured, tmp_path: Path) -> None:
     assert traced[0].startswith("0.000000 10.0.0.")
     assert printed.out.startswith("0 > 1     delivered      1     0.000000 10.0.0.1:50000 → ")
     assert list(dict.fromkeys(traced)) == list(dict.fromkeys(decoded))
-    with open_capture(pcap) as capture:
+    with read_datagrams(pcap) as capture:
         assert len(list(capture)) == len({p.number for p in report.sent})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyddsi.capture import Datagram, Segment, open_capture
+from pyddsi.capture import Datagram, Segment, read_datagrams
 from pyddsi.errors import CaptureError
 from tests.py.make_pitfalls import Seen, pitfalls, write_pitfalls
 
@@ -23,7 +23,7 @@ def look(path: Path) -> tuple[Seen, list[Datagram], str]:
     items: list[Datagram | Segment] = []
     words = ""
     try:
-        with open_capture(path) as capture:
+        with read_datagrams(path) as capture:
             try:
                 items.extend(capture)
             except CaptureError as error:

@@ -14,10 +14,10 @@ import pytest
 
 from pyddsi import names, wire
 from pyddsi._native import ffi, lib
-from pyddsi.capture import open_capture
-from pyddsi.cli._traffic import Packet, Traffic
+from pyddsi import capture
+from pyddsi.capture import Packet
 from pyddsi.errors import InvalidNameError
-from tests.py.golden import CAPTURES, PORT
+from tests.py.golden import CAPTURES
 
 RULES = {
     label.removeprefix("PYDDSI_RULE_"): number
@@ -316,8 +316,7 @@ def probes(name: str) -> Iterator[tuple[Packet, bool]]:
 
     Behind each probe its sender wrote a SYNCH that asks for an answer; an ACKNACK comes at once or never.
     """
-    with open_capture(CAPTURES / name) as capture:
-        packets = list(Traffic(capture, PORT))
+    packets = list(capture.open(CAPTURES / name).packets())
     for i, packet in enumerate(packets):
         if packet.source.address != "10.77.0.2" or bytes(packet.data)[:2] != b"\x6e\x00":
             continue
@@ -349,8 +348,7 @@ def test_zhe_as_seen(name: str) -> None:
 
 def test_zhe_handshake_as_seen() -> None:
     """The reading of zhe would let an OPEN through that a real one refused, or refuse the one that it took."""
-    with open_capture(CAPTURES / "probes/handshake.pcap") as capture:
-        packets = list(Traffic(capture, PORT))
+    packets = list(capture.open(CAPTURES / "probes/handshake.pcap").packets())
     answered = {p.destination for p in packets if p.data[0] % 32 == 4}
     refused = []
     for packet in packets:

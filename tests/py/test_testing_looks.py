@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyddsi import wire
-from pyddsi.capture import Datagram, open_capture
+from pyddsi.capture import Datagram, read_datagrams
 from pyddsi.errors import ClosedError, ConflictError, DeclarationError, RejectedError
 from pyddsi.testing import (
     Sim,
@@ -112,7 +112,7 @@ def test_pcap(tmp_path: Path) -> None:
         assert len(whole) < len(log)
         log |= whole  # as it was sent, if somebody got it so
     content = (tmp_path / "sim.pcap").read_bytes()
-    with open_capture(io.BytesIO(content)) as capture:
+    with read_datagrams(io.BytesIO(content)) as capture:
         items = list(capture)
     assert count == len(items) == len(log)
     for item, packet in zip(items, log.values(), strict=True):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from pyddsi.capture import Datagram, open_capture
+from pyddsi.capture import Datagram, read_datagrams
 from tests.real import zhe_bytes as wire
 from tests.real.zhe import Zhe
 from tests.real.zhe_bytes import Declaration, Message, Reader
@@ -48,7 +48,7 @@ class Passing:
 def passing(name: str, most: int = 1 << 30) -> list[Passing]:
     """The datagrams of a capture, in order; not more than so many."""
     found: list[Passing] = []
-    with open_capture(CAPTURES / f"{name}.pcap") as capture:
+    with read_datagrams(CAPTURES / f"{name}.pcap") as capture:
         for item in capture:
             if isinstance(item, Datagram) and item.time_ns is not None:
                 source = str(item.source.address), item.source.port

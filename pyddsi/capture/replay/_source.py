@@ -2,7 +2,7 @@
 What is replayed: the protocol's packets of one capture, or of several in a row, on one line of time.
 
     files ──► pyddsi.capture ──► the protocol's packets ──► times from the start ──► those that are wanted
-                                 (Traffic)                  (Clock)                  (start, until, where)
+                                 (Packets)                  (Clock)                  (start, until, where)
 
 This is the one place that knows how captures are read. A recording is read anew each time it is asked for, so it takes
 no memory however long it is.
@@ -18,14 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from pyddsi import wire
 from pyddsi._values import SECOND
-from pyddsi.capture import Capture, Datagram, Endpoint, Segment, open_capture
-from pyddsi.errors import ReplayError, WireError
+from pyddsi.capture import Endpoint
+from pyddsi.capture._bytes import open_bytes
+from pyddsi.capture._packet import Packets
+from pyddsi.capture._scan import Settings
+from pyddsi.errors import ReplayError
 
 __all__ = ["Moment", "Packet", "Recording", "Where"]
 
@@ -37,8 +39,8 @@ AHEAD_NS = 86_400 * SECOND
 
 Moment = int | float | Fraction | datetime
 """Seconds from the start of the recording, or a time of day (without a zone: UTC)."""
-Where = Callable[["Packet", wire.Message], bool]
-"""Whether a message of a packet is wanted."""
+Where = str | Callable[["Packet", wire.Message], bool]
+"""Whether a message of a packet is wanted: a filter over the table of messages, or a function."""
 
 
 class Packet(NamedTuple):
@@ -59,6 +61,8 @@ class Packet(NamedTuple):
     target: Endpoint
     data: bytes
     stream: bool
+    passing: tuple[wire.Message, ...] = ()
+    """The messages that a filter lets through, if there is one."""
 
 
 class _Clock:
@@ -84,19 +88,6 @@ class _Clock:
         return self.now
 
 
-class _Watched:
-    """A capture that says which of its items is in hand."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self.item: Datagram | Segment | None = None
-
-    def __iter__(self) -> Iterator[Datagram | Segment]:
-        for item in self._capture:
-            self.item = item
-            yield item
-
-
 def _exact(moment: Moment, what: str) -> int:
     """A moment in nanoseconds, from the start or since 1970."""
     if isinstance(moment, datetime):
@@ -115,13 +106,22 @@ def _said(moment: Moment | None, otherwise: str) -> str:
     return str(moment) if isinstance(moment, datetime) else f"{float(moment):g} s"
 
 
+MARKERS = (wire.Conduit, wire.Frag, wire.RSpace)
+
+
+def _passing(messages: Sequence[wire.Message], notes: Sequence[Any]) -> tuple[wire.Message, ...]:
+    """The messages that a filter lets through; notes are of those that are no markers."""
+    told = (message for message in messages if not isinstance(message, MARKERS))
+    return tuple(message for message, note in zip(told, notes, strict=False) if note.passes)
+
+
 class Recording:
     """
     A capture, or several that are played as one, in this order.
 
     files: pcap or pcapng, gzipped or not; "-" is standard input, which can be read once, as any pipe
     start, until: from when on, and up to when, packets are wanted: seconds from the recording's first packet, or a datetime
-    where: whether a message is wanted; asked as where(packet, message)
+    where: whether a message is wanted: a filter such as "rid == 7", or a function that is asked as where(packet, message)
     well_known: the port by which the protocol is found; packets between others are followed from there
 
     What is known of it after a walk through it: `packets` there were, `streams` of them by TCP; `malformed` ones broke a
@@ -155,7 +155,7 @@ class Recording:
         self._sizes = {}
         for file in self.files:
             if file != "-" and not Path(file).is_fifo():
-                open_capture(file).close()  # says what is wrong with it before anything is played
+                open_bytes(file).close()  # says what is wrong with it before anything is played
                 self._sizes[file] = Path(file).stat().st_size
         self._forget()
 
@@ -221,33 +221,29 @@ class Recording:
     def _file(
         self, file: str, stream: BinaryIO | None, clock: _Clock, *, decode: bool
     ) -> Iterator[tuple[Packet, list[wire.Message]]]:
-        # looked up when it is needed: the commands build on this, and not this on them
-        traffic_of: Any = import_module("pyddsi.cli._traffic").Traffic
-        with open_capture(file if stream is None else stream) as capture:
-            watched = _Watched(capture)
-            traffic = traffic_of(watched, self.well_known)
-            for found in traffic:
-                if found.broken is not None:
-                    self.broken += 1
-                    continue
-                messages: list[wire.Message] = []
-                if decode:
-                    try:
-                        messages = wire.decode(found.data, traffic.reading(found.source))
-                    except WireError as error:
-                        messages = error.messages
-                        self.malformed += 1
-                    for message in messages:
-                        traffic.note(found.source, message)
-                at = clock.at(found.time_ns)
-                ends = found.source, found.destination
-                by_stream = isinstance(watched.item, Segment)
-                packet = Packet(
-                    file, found.number, at, found.time_ns, *ends, bytes(found.data), by_stream
-                )
-                yield packet, messages
-            self._captured += capture.records
-            self._foreign += traffic.foreign
+        source = open_bytes(file if stream is None else stream)
+        text = self.where if isinstance(self.where, str) else None
+        packets = Packets(source, Settings(ports=(self.well_known,)), text)
+        for found in packets:
+            if found.decode == "stream":
+                self.broken += 1
+                continue
+            messages: list[wire.Message] = []
+            passing: tuple[wire.Message, ...] = ()
+            if decode:
+                messages, fault = found.messages()
+                self.malformed += fault is not None
+                if text is not None:
+                    passing = _passing(messages, found.notes)
+            at = clock.at(found.time_ns)
+            ends = found.source, found.destination
+            yield (
+                Packet(file, found.number, at, found.time_ns, *ends, found.data, found.stream, passing),
+                messages,
+            )
+        facts = packets.scan.facts()
+        self._captured += facts.frames
+        self._foreign += Counter({"UDP": facts.foreign_udp, "TCP": facts.foreign_tcp})
 
     # ---- what is wanted ----
 
@@ -274,6 +270,8 @@ class Recording:
 
     def fits(self, packet: Packet, message: wire.Message) -> bool:
         """Whether a message is wanted, as far as the filter goes."""
+        if isinstance(self.where, str):
+            return any(passing is message for passing in packet.passing)
         return self.where is None or self.where(packet, message)
 
     # ---- why there is nothing ----

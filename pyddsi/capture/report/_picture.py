@@ -28,7 +28,7 @@ RESOURCES_MAX = 6
 """Resources with a line of their own; the others are added up."""
 SESSIONS_MAX = 40
 FLOWS_MAX = 15
-PLACES = 256
+PLACES = 512
 
 # Widths of windows that people can read, in nanoseconds.
 STEPS = [n * 10**e for e in range(3, 18) for n in (1, 2, 5)]
@@ -90,11 +90,11 @@ def window_of(info: Info) -> int:
 
 
 def place(us: int) -> int:
-    """The place of a value in a log-linear histogram; see csrc/capture/histogram.h."""
+    """The place of a value in a log-linear histogram; see csrc/base/histogram.h."""
     if us < 16:
         return max(us, 0)
-    doubling = us.bit_length() - 1
-    return min(doubling * 8 - 16 + ((us >> (doubling - 3)) & 7), PLACES - 1)
+    power = us.bit_length() - 1
+    return min((power - 3) * 16 + ((us >> (power - 4)) & 15), PLACES - 1)
 
 
 def percentile(counts: dict[int, int], share: float) -> int | None:
