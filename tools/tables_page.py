@@ -36,8 +36,12 @@ def render() -> str:
     """The page."""
     parts = [HEAD]
     for table in TABLES:
-        parts.append(f"\n## {table}\n\n{TEXTS[table]}\n\n| column | type | what it is |\n|---|---|---|\n")
+        parts.append(
+            f"\n## {table}\n\n{TEXTS[table]}\n\n| column | type | what it is |\n|---|---|---|\n"
+        )
         for column in columns(table):
-            kind = column.type + ("?" if column.nullable else "") + (", dear" if column.dear else "")
+            kind = (
+                column.type + ("?" if column.nullable else "") + (", dear" if column.dear else "")
+            )
             parts.append(f"| `{column.name}` | {kind} | {column.text} |\n")
     return "".join(parts)

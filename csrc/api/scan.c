@@ -265,21 +265,24 @@ int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t
 }
 
 int pyddsi_write_datagram(int format, int64_t time_ns, const pyddsi_endpoint *source,
-                          const pyddsi_endpoint *target, const uint8_t *data, size_t size, uint8_t *out, size_t room,
-                          size_t *at)
+                          const pyddsi_endpoint *target, const uint8_t *data, size_t size,
+                          uint8_t *out, size_t room, size_t *at)
 {
     uint8_t packet[65536 + 64];
-    struct pdi_synthetic synthetic = {.source = *source, .target = *target, .data = data, .size = (uint32_t)size};
+    struct pdi_synthetic synthetic = {
+        .source = *source, .target = *target, .data = data, .size = (uint32_t)size};
     struct pdi_frame frame = {.time_ns = time_ns, .data = packet, .link = 101};
     size_t length = 0;
-    int status = size <= UINT16_MAX ? pdi_write_synthetic(&synthetic, packet, sizeof packet, &length)
-                                    : PYDDSI_BAD_ARGUMENT;
+    int status = size <= UINT16_MAX
+                     ? pdi_write_synthetic(&synthetic, packet, sizeof packet, &length)
+                     : PYDDSI_BAD_ARGUMENT;
     if (status != PYDDSI_OK) {
         return status == PYDDSI_NO_SPACE ? PYDDSI_BAD_ARGUMENT : status;
     }
     frame.size = frame.wire_size = (uint32_t)length;
-    return format == PDI_CONTAINER_PCAPNG ? pdi_write_frame(&frame, (pyddsi_bytes){NULL, 0}, out, room, at)
-                                          : pdi_write_pcap_frame(&frame, out, room, at);
+    return format == PDI_CONTAINER_PCAPNG
+               ? pdi_write_frame(&frame, (pyddsi_bytes){NULL, 0}, out, room, at)
+               : pdi_write_pcap_frame(&frame, out, room, at);
 }
 
 void pyddsi_scan_end(pyddsi_scan *scan)

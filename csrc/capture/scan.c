@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/carve.h"
 #include "base/check.h"
 #include "capture/copy.h"
 #include "capture/hash.h"
@@ -15,154 +14,6 @@
 #define SWEPT_ROWS   20000U
 #define SWEPT_BYTES  (16U << 20)
 #define NAMES_OF_ROW 2304U /* bytes of the longest texts of a row, but for what its packet holds */
-
-/* ---- memory ---- */
-
-struct layout {
-    void *pieces, *tcp, *trace;
-};
-
-static struct pdi_scan *lay_out(struct pdi_carve *carve, const pyddsi_scan_options *options,
-                                struct layout *layout)
-{
-    struct pdi_scan *scan = pdi_carve(carve, 1, sizeof *scan);
-    struct pdi_scan *into = scan;
-    bool table = options->table != PYDDSI_TABLE_NONE;
-    bool tally = options->tally || options->table == PYDDSI_TABLE_RATES;
-    layout->pieces = pdi_carve(carve, 1, pdi_pieces_size());
-    layout->tcp = pdi_carve(carve, 1, pdi_tcp_size());
-    layout->trace = pdi_carve(carve, 1, pdi_trace_size());
-    struct pdi_stream_seen *streams = pdi_carve(carve, PDI_TCP_DIRECTIONS_MAX, sizeof *streams);
-    struct pdi_sink *sink = pdi_carve(carve, 1, sizeof *sink);
-    pyddsi_note *notes = table || tally ? NULL : pdi_carve(carve, PDI_NOTES_MAX, sizeof *notes);
-    struct pdi_rate *rates = tally ? pdi_carve(carve, PDI_RATES_MAX, sizeof *rates) : NULL;
-    if (into != NULL) {
-        into->streams = streams;
-        into->own_sink = sink;
-        into->sink = table ? sink : NULL;
-        into->notes = notes;
-        into->rates = rates;
-    }
-    return scan;
-}
-
-size_t pdi_scan_size(const pyddsi_scan_options *options)
-{
-    struct pdi_carve carve = {0};
-    struct layout layout;
-    (void)lay_out(&carve, options, &layout);
-    return carve.size;
-}
-
-/* Whether the table of packets is wanted without anything that needs decoding. */
-static bool is_light(const struct pdi_scan *scan)
-{
-    return scan->sink != NULL && scan->options.table == PYDDSI_TABLE_PACKETS &&
-           !pdi_sink_wants(scan->sink, offsetof(struct pdi_row_packet, messages), true) &&
-           !pdi_sink_wants(scan->sink, offsetof(struct pdi_row_packet, decode), true);
-}
-
-/* Whether anything is wanted of what a message means to those before it. */
-static bool wants_notes(const struct pdi_sink *sink)
-{
-    size_t from = offsetof(struct pdi_row_message, note), to = from + sizeof(pyddsi_note);
-    for (size_t at = from; at < to; at++) { /* the offsets of its fields are among them */
-        if (pdi_sink_wants(sink, at, false)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void flow_goes(void *context, uint32_t flow)
-{
-    pdi_rows_flow(context, flow);
-}
-
-static void session_goes(void *context, uint32_t session)
-{
-    pdi_rows_session(context, session);
-}
-
-static void resource_goes(void *context, uint32_t resource)
-{
-    pdi_rows_resource(context, resource);
-}
-
-static void party_goes(void *context, uint32_t party)
-{
-    pdi_rows_party(context, party);
-}
-
-/* Who is told when something is given up: whoever would have put it into a row at the end. */
-static struct pdi_trace_listener listener_of(struct pdi_scan *scan)
-{
-    int table = scan->options.table;
-    return (struct pdi_trace_listener){
-        .flow_goes = table == PYDDSI_TABLE_FLOWS ? flow_goes : NULL,
-        .session_goes = table == PYDDSI_TABLE_SESSIONS ? session_goes : NULL,
-        .resource_goes = table == PYDDSI_TABLE_RESOURCES ? resource_goes : NULL,
-        .party_goes = table == PYDDSI_TABLE_ENDPOINTS ? party_goes : NULL,
-        .context = scan,
-    };
-}
-
-int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_options *options,
-                  const uint64_t seed[2])
-{
-    struct pdi_carve carve = {.memory = memory};
-    struct layout layout;
-    bool table = options->table != PYDDSI_TABLE_NONE;
-    pyddsi_options readings[2] = {{.base_only = 1}, {.base_only = 0}};
-    if ((table && (options->table < 0 || options->table >= PYDDSI_TABLE_COUNT)) ||
-        options->port_count > PYDDSI_SCAN_PORTS_MAX || options->window_ns <= 0 ||
-        (options->seq_bits != 0 &&
-         (options->seq_bits < PDI_SEQ_BITS_MIN || options->seq_bits > PDI_SEQ_BITS_MAX))) {
-        return PYDDSI_BAD_ARGUMENT;
-    }
-    struct pdi_scan *scan = *made = lay_out(&carve, options, &layout);
-    scan->options = *options;
-    /* packet by packet, messages are filtered as rows of their table */
-    const struct pdi_table *columns =
-        &pdi_tables[table ? (unsigned)options->table : PYDDSI_TABLE_MESSAGES];
-    if (options->where_count != 0 &&
-        pdi_filter_init(&scan->filter, columns, options->where, options->where_count,
-                        options->texts, options->texts_size) != PYDDSI_OK) {
-        return PYDDSI_BAD_ARGUMENT;
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        (void)pdi_reading_init(&scan->reading[i], &readings[i]);
-    }
-    pdi_container_init(&scan->container);
-    scan->dissector.pieces = pdi_pieces_init(layout.pieces);
-    scan->tcp = pdi_tcp_init(layout.tcp);
-    scan->trace = pdi_trace_init(layout.trace, seed);
-    scan->trace->seq_bits = options->seq_bits;
-    scan->trace->learn = options->learn;
-    if (options->port_count != 0) {
-        scan->trace->port_count = options->port_count;
-        memcpy(scan->trace->ports, options->ports, options->port_count * sizeof *options->ports);
-    }
-    scan->trace->listener = listener_of(scan);
-    scan->limit = UINT64_MAX;
-    scan->last_ns = scan->latest_ns = PDI_TIME_NONE;
-    scan->facts.first_ns = scan->facts.last_ns = PDI_TIME_NONE;
-    scan->facts.range_first_ns = scan->facts.range_last_ns = PDI_TIME_NONE;
-    scan->with_uri = !table && options->where_count != 0;
-    scan->with_payload = scan->with_uri;
-    if (table) {
-        pdi_sink_init(scan->sink, columns, options->columns,
-                      options->where_count != 0 ? &scan->filter : NULL);
-        scan->with_uri = options->table == PYDDSI_TABLE_MESSAGES &&
-                         pdi_sink_wants(scan->sink, offsetof(struct pdi_row_message, uri), false);
-        scan->with_payload =
-            options->table == PYDDSI_TABLE_MESSAGES &&
-            pdi_sink_wants(scan->sink, offsetof(struct pdi_row_message, payload), false);
-    }
-    scan->light = is_light(scan);
-    scan->stateless = options->table == PYDDSI_TABLE_MESSAGES && !wants_notes(scan->sink);
-    return PYDDSI_OK;
-}
 
 /* ---- room and time ---- */
 
@@ -451,7 +302,7 @@ static void bytes_step(struct pdi_scan *scan)
 }
 
 /* Reads the next frame: OK, SHORT, END, BAD_INPUT. */
-static int frames_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used)
+int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used)
 {
     size_t need;
     if (scan->container.at >= scan->limit) {
@@ -482,7 +333,7 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
         if (!pdi_scan_fits(scan, 2 * PDI_EVENTS_MAX, PDI_FRAME_BYTES_MAX)) {
             return PYDDSI_AGAIN;
         }
-        status = frames_step(scan, data, size, used);
+        status = pdi_scan_frame(scan, data, size, used);
         break;
     case PDI_PHASE_PARTS:
         if (scan->copy != NULL && !pdi_copy_fits(scan->copy)) {
@@ -519,105 +370,4 @@ int pdi_scan_input(struct pdi_scan *scan, const uint8_t *data, size_t size, size
         status = pdi_scan_step(scan, data, size, used);
     } while (status == PYDDSI_OK);
     return status == PYDDSI_SHORT ? PYDDSI_OK : status;
-}
-
-/* ---- packet by packet ---- */
-
-int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
-                    pyddsi_packet *packet)
-{
-    int status;
-    *used = 0;
-    packet->number = 0;
-    do { /* as above */
-        uint64_t streams = scan->facts.by_decode[PYDDSI_DECODE_STREAM];
-        uint8_t before = scan->phase;
-        status = pdi_scan_step(scan, data, size, used);
-        if (before == PDI_PHASE_MESSAGES ||
-            scan->facts.by_decode[PYDDSI_DECODE_STREAM] != streams) {
-            bool stream = before != PDI_PHASE_MESSAGES;
-            *packet = (pyddsi_packet){
-                .number = stream ? scan->part.number : scan->packet.number,
-                .offset = stream ? scan->part.offset : scan->packet_offset,
-                .time_ns = stream ? scan->part.time_ns : scan->packet.time_ns,
-                .source = stream ? scan->part.source : scan->packet_source,
-                .target = stream ? scan->part.target : scan->packet_target,
-                .data = stream ? NULL : scan->packet_bytes.data,
-                .size = stream ? 0 : scan->packet_bytes.size,
-                .decode = stream ? PYDDSI_DECODE_STREAM : scan->decode,
-                .base_only = scan->decoder.reading == &scan->reading[0],
-                .fault_passes = stream || scan->fault_passes,
-                .notes = stream ? 0 : scan->note_count,
-                .fault = stream ? (pyddsi_fault){0} : scan->decoder.fault,
-            };
-            return PYDDSI_OK;
-        }
-    } while (status == PYDDSI_OK);
-    return status == PYDDSI_SHORT ? PYDDSI_OK : status;
-}
-
-/* ---- datagram by datagram, whosever they are ---- */
-
-static void part_item(const struct pdi_part *part, pyddsi_item *item)
-{
-    *item = (pyddsi_item){.number = part->number,
-                          .offset = part->offset,
-                          .time_ns = part->time_ns,
-                          .source = part->source,
-                          .target = part->target,
-                          .data = part->data,
-                          .size = part->size,
-                          .start = part->start,
-                          .end = part->end,
-                          .lost = part->lost};
-}
-
-static void datagram_item(const struct pdi_scan *scan, pyddsi_item *item)
-{
-    const struct pdi_carried *carried = &scan->carried;
-    *item = (pyddsi_item){.number = scan->frame.number,
-                          .offset = scan->frame.offset,
-                          .time_ns = scan->frame.time_ns,
-                          .source = carried->source,
-                          .target = carried->target,
-                          .data = carried->data,
-                          .size = carried->size,
-                          .cut = carried->whole > carried->size};
-}
-
-int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
-                  pyddsi_item *item)
-{
-    *used = 0;
-    item->number = 0;
-    for (;;) { /* each round takes a part, or reads a frame */
-        if (scan->phase == PDI_PHASE_PARTS) {
-            if (pdi_tcp_pop(scan->tcp, &scan->part) == PYDDSI_OK) {
-                part_item(&scan->part, item);
-                return PYDDSI_OK;
-            }
-            scan->phase = PDI_PHASE_FRAMES;
-            *used += scan->frame_used;
-            scan->facts.bytes += scan->frame_used;
-        }
-        scan->light = 1;
-        scan->phase = PDI_PHASE_FRAMES;
-        int status = frames_step(scan, data, size, used);
-        if (status != PYDDSI_OK) {
-            return status == PYDDSI_SHORT ? PYDDSI_OK : status;
-        }
-        if (scan->carried.protocol == 6 && scan->carried.other == PDI_OTHER_NONE &&
-            scan->carried.source.kind != 0) {
-            pdi_tcp_push(scan->tcp, &scan->frame, &scan->carried);
-            scan->phase = PDI_PHASE_PARTS;
-            continue;
-        }
-        scan->phase = PDI_PHASE_FRAMES;
-        *used += scan->frame_used;
-        scan->facts.bytes += scan->frame_used;
-        if (scan->carried.protocol == 17 && scan->frame_decode == PYDDSI_DECODE_FOREIGN) {
-            datagram_item(scan, item);
-            return PYDDSI_OK;
-        }
-    }
 }

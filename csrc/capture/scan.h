@@ -152,6 +152,8 @@ int pdi_scan_load(struct pdi_scan *scan, const uint8_t *data, size_t size);
 /* One step of one phase: OK, AGAIN (the batch is full), SHORT, END, BAD_INPUT. */
 int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
 
+/* Reads the next frame and looks at it: OK, SHORT, END, BAD_INPUT. */
+int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
 /* Whether so many rows with so many bytes of text each in all fit the batch. */
 bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes);
 bool pdi_scan_in_time(const struct pdi_scan *scan, int64_t time_ns);

@@ -327,6 +327,9 @@ void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
     const struct pdi_trace *trace = scan->trace;
     *facts = scan->facts;
     facts->container = container->kind;
+    facts->at = container->at;
+    facts->inside = container->skip;
+    facts->tcp_late = pdi_tcp_late(scan->tcp);
     facts->interfaces = container->interfaces;
     facts->sections = container->sections;
     facts->over_snap = container->over_snap;

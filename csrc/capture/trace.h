@@ -61,7 +61,7 @@ enum {
     PDI_SENT_UNITS = 16384,    /* and of all */
     PDI_PORTS_MAX = 16,
     PDI_EVENTS_MAX = 64, /* that one message can cause; further ones are counted, not told */
-    PDI_PLACES = 512, /* of a histogram in microseconds: up to 2^35, which is nine hours */
+    PDI_PLACES = 512,    /* of a histogram in microseconds: up to 2^35, which is nine hours */
     PDI_CACHE = 2048,
     PDI_DETAIL = 40,
 };

@@ -1,10 +1,12 @@
 /* trace_inside.h - what the files of the trace share.
  *
  *     trace.c          memory, parties: whose packets are ours
- *     trace_flow.c     numbers: gaps, repeats, what comes late
+ *     trace_flow.c     flows: finding, making and ending them
+ *     trace_number.c   numbers: gaps, repeats, what comes late
  *     trace_sent.c     when each was first sent, and which are missing
  *     trace_ack.c      acknowledgements: who has what, and how long it took
  *     trace_session.c  opening, closing, leases
+ *     trace_party.c    what parties tell of themselves
  *     trace_name.c     resources
  *     trace_sweep.c    what is given up when a table is full
  *     trace_store.c       the state as bytes
@@ -59,6 +61,8 @@ void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoin
 /* The flow from a party to another, or to all groups, on a conduit; PDI_NONE32 if there is none. */
 uint32_t pdi_flow_find(struct pdi_trace *trace, uint32_t source, uint32_t to, uint64_t conduit,
                        bool reliable);
+/* In the place of a party in such a search: the groups, if the target is one. */
+uint32_t pdi_flow_target(const struct pdi_trace *trace, uint32_t target);
 /* The same for a party or a group, made if need be. */
 uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target, uint64_t conduit,
                       bool reliable);
@@ -99,7 +103,25 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
 void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow);
 void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
 
+/* ---- what parties tell of themselves ---- */
+
+/* Its id; it may have come from another place. */
+void pdi_party_named(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                     pyddsi_bytes id);
+void pdi_party_properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                          const pyddsi_message *message);
+void pdi_party_locators(struct pdi_trace *trace, const pyddsi_message *message);
+/* An event about the sender of this packet. */
+struct pdi_event *pdi_party_event(struct pdi_trace *trace, unsigned type,
+                                  const struct pdi_trace_packet *packet);
+
 /* ---- sessions ---- */
+
+/* Which of the two sides of a session a party is. */
+static inline unsigned pdi_seen_side(const struct pdi_seen *session, uint32_t party)
+{
+    return session->party[0] == party ? 0 : 1;
+}
 
 void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                       const pyddsi_message *message, pyddsi_note *note);

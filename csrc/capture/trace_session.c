@@ -16,7 +16,6 @@
  * Whether counters begin anew with a session is told by the counters themselves (trace_flow.c); what is counted here are
  * greetings, and how often an endpoint has told another id, for then another process runs there.
  */
-#include "base/endpoint.h"
 #include "capture/trace_inside.h"
 
 static const char *const end_names[PDI_END_COUNT] = {"",      "closed",  "expired", "moved",
@@ -38,12 +37,6 @@ static uint32_t find(const struct pdi_trace *trace, uint32_t a, uint32_t b)
     return pdi_map_get(&trace->session_of, key_of(a, b), &found) ? (uint32_t)found : PDI_NONE32;
 }
 
-/* Which of the two sides a party is. */
-static unsigned side_of(const struct pdi_seen *session, uint32_t party)
-{
-    return session->party[0] == party ? 0 : 1;
-}
-
 static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_seen *session)
 {
     return pdi_mix(trace->parties[session->party[0]].ep ^ trace->parties[session->party[1]].ep,
@@ -58,7 +51,7 @@ static void link_out(struct pdi_trace *trace, uint32_t index)
         uint32_t *at = &trace->parties[party].sessions;
         while (*at != PDI_NONE32 && *at != index) { /* PDI_SESSIONS_MAX */
             struct pdi_seen *other = &trace->sessions[*at];
-            at = &other->next[side_of(other, party)];
+            at = &other->next[pdi_seen_side(other, party)];
         }
         if (*at == index) {
             *at = session->next[i];
@@ -160,7 +153,7 @@ static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int6
                    int64_t until)
 {
     struct pdi_seen *session = &trace->sessions[index];
-    unsigned side = side_of(session, party);
+    unsigned side = pdi_seen_side(session, party);
     int64_t begun = session->accept_ns > from ? session->accept_ns : from;
     int64_t silence = until - begun;
     if (silence <= session->silence_ns[side]) {
@@ -195,7 +188,7 @@ void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bo
     int64_t least = INT64_MAX;
     for (uint32_t i = party->sessions; i != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
         struct pdi_seen *session = &trace->sessions[i];
-        unsigned side = side_of(session, index);
+        unsigned side = pdi_seen_side(session, index);
         uint32_t next = session->next[side];
         if (session->state == PDI_SESSION_OPEN &&
             silent(trace, i, index, party->last_ns, time_ns) && session->silence_ns[side] < least) {
@@ -208,122 +201,9 @@ void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bo
 
 /* ---- messages ---- */
 
-static struct pdi_event *say(struct pdi_trace *trace, unsigned type,
-                             const struct pdi_trace_packet *packet)
-{
-    struct pdi_event *event = pdi_trace_event(trace, type, packet->time_ns);
-    event->peer = trace->parties[packet->source].ep;
-    return event;
-}
-
-/* A known peer that is heard at another place has moved: its sessions go on there. */
-static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
-{
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
-        const struct pdi_party *other = &trace->parties[i];
-        if (!other->used || i == packet->source || other->id_size != id.size ||
-            memcmp(other->id, id.data, id.size) != 0) {
-            continue;
-        }
-        bool any = false;
-        for (uint32_t s = other->sessions; s != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
-            uint32_t next = trace->sessions[s].next[side_of(&trace->sessions[s], i)];
-            if (trace->sessions[s].state == PDI_SESSION_OPEN) {
-                pdi_seen_end(trace, s, PDI_END_MOVED, packet->time_ns);
-                any = true;
-            }
-            s = next;
-        }
-        if (any) {
-            struct pdi_event *event = say(trace, PDI_EVENT_MOVED, packet);
-            pdi_event_say(event, "from port #", other->at.port);
-        }
-    }
-}
-
-/* Who a party says it is. */
-static void named(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
-{
-    struct pdi_party *party = &trace->parties[packet->source];
-    if (id.size == 0 || id.size > sizeof party->id) {
-        return;
-    }
-    if (party->id_size == id.size && memcmp(party->id, id.data, id.size) == 0) {
-        return;
-    }
-    party->lives += party->id_size != 0;
-    party->id_size = (uint8_t)id.size;
-    memcpy(party->id, id.data, id.size);
-    moved(trace, packet, id);
-}
-
-/* How long a party's numbers are from here on. */
-static void bits_are(struct pdi_trace *trace, uint32_t index, uint8_t bits)
-{
-    struct pdi_party *party = &trace->parties[index];
-    if (trace->seq_bits != 0 || party->group) {
-        return; /* whoever looks has said it */
-    }
-    party->seq_bits = bits;
-    for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
-        trace->flows[i].seq_bits = bits; /* PDI_FLOWS_MAX; a party has a few */
-    }
-}
-
-/* What a party can do, and how long its numbers are: who opens says it, and who accepts agrees. */
-static void properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                       const pyddsi_message *message)
-{
-    struct pdi_party *party = &trace->parties[packet->source];
-    const struct pdi_party *other = &trace->parties[packet->target];
-    pyddsi_list list = message->properties;
-    pyddsi_property property;
-    uint8_t bits = 14;
-    party->told = 1;
-    party->extended = 0;
-    for (size_t i = 0; (message->flags & PYDDSI_P) != 0 && i < message->properties.count; i++) {
-        if (pdi_list_property(&list, &property) != PYDDSI_OK) {
-            break;
-        }
-        if (property.id == 1) {
-            party->extended = 1;
-        } else if (property.id == 4) {
-            bits = property.value.size == 1 && property.value.data[0] >= PDI_SEQ_BITS_MIN &&
-                           property.value.data[0] <= PDI_SEQ_BITS_MAX
-                       ? property.value.data[0]
-                       : 0; /* it says nothing */
-        }
-    }
-    if (message->kind == PYDDSI_OPEN && bits != 0) {
-        party->bits_told = 1;
-        bits_are(trace, packet->source, bits);
-    } else if (message->kind == PYDDSI_ACCEPT && other->bits_told) {
-        bits_are(trace, packet->source, other->seq_bits);
-    }
-}
-
 static int64_t lease_of(const pyddsi_message *message)
 {
     return message->lease <= INT64_C(40000000000) ? (int64_t)message->lease * 100000000 : 0;
-}
-
-/* The groups that it hears are groups of ours. */
-static void locators(struct pdi_trace *trace, const pyddsi_message *message)
-{
-    pyddsi_list list = message->locators;
-    pyddsi_locator locator;
-    for (size_t i = 0; i < message->locators.count && i < 16; i++) {
-        pyddsi_endpoint at;
-        if (pdi_list_locator(&list, &locator) != PYDDSI_OK) {
-            return;
-        }
-        if (pdi_endpoint_parse((const char *)locator.text.data, locator.text.size, &at) ==
-                PYDDSI_OK &&
-            at.port != 0) {
-            struct pdi_party *group = &trace->parties[pdi_party_get(trace, &at)];
-            group->speaks |= group->group;
-        }
-    }
 }
 
 static void keep_id(struct pdi_seen *session, unsigned side, pyddsi_bytes id)
@@ -347,7 +227,7 @@ static void open_seen(struct pdi_trace *trace, const struct pdi_trace_packet *pa
         index = make(trace, packet->source, packet->target, packet->time_ns);
     }
     struct pdi_seen *session = &trace->sessions[index];
-    unsigned side = side_of(session, packet->source);
+    unsigned side = pdi_seen_side(session, packet->source);
     session->lease_ns[side] = lease_of(message);
     keep_id(session, side, message->id);
     if (session->state == PDI_SESSION_OPENING) {
@@ -367,7 +247,7 @@ static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *
                      packet->time_ns); /* its OPEN was not captured */
     }
     struct pdi_seen *session = &trace->sessions[index];
-    unsigned side = side_of(session, packet->source);
+    unsigned side = pdi_seen_side(session, packet->source);
     session->lease_ns[side] = lease_of(message);
     keep_id(session, side, message->acceptor);
     if (session->state == PDI_SESSION_OPENING) {
@@ -383,7 +263,8 @@ static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *p
     uint32_t index = find(trace, packet->source, packet->target);
     bool refuses = index != PDI_NONE32 && trace->sessions[index].state == PDI_SESSION_OPENING &&
                    trace->sessions[index].party[1] == packet->source;
-    struct pdi_event *event = say(trace, refuses ? PDI_EVENT_REFUSED : PDI_EVENT_CLOSE, packet);
+    struct pdi_event *event =
+        pdi_party_event(trace, refuses ? PDI_EVENT_REFUSED : PDI_EVENT_CLOSE, packet);
     pdi_event_say(event, "reason #", message->reason);
     event->value_us = PDI_NONE64;
     if (index != PDI_NONE32 && trace->sessions[index].state != PDI_SESSION_ENDED) {
@@ -398,32 +279,32 @@ void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *pa
     (void)note;
     switch (message->kind) {
     case PYDDSI_SCOUT:
-        (void)say(trace, PDI_EVENT_SCOUT, packet);
+        (void)pdi_party_event(trace, PDI_EVENT_SCOUT, packet);
         break;
     case PYDDSI_HELLO:
         trace->parties[packet->source].greetings++;
-        locators(trace, message);
+        pdi_party_locators(trace, message);
         break;
     case PYDDSI_OPEN:
-        (void)say(trace, PDI_EVENT_OPEN, packet);
+        (void)pdi_party_event(trace, PDI_EVENT_OPEN, packet);
         trace->parties[packet->source].greetings++;
-        properties(trace, packet, message);
-        named(trace, packet, message->id);
-        locators(trace, message);
+        pdi_party_properties(trace, packet, message);
+        pdi_party_named(trace, packet, message->id);
+        pdi_party_locators(trace, message);
         open_seen(trace, packet, message);
         break;
     case PYDDSI_ACCEPT:
-        (void)say(trace, PDI_EVENT_ACCEPT, packet);
+        (void)pdi_party_event(trace, PDI_EVENT_ACCEPT, packet);
         trace->parties[packet->source].greetings++;
-        properties(trace, packet, message);
-        named(trace, packet, message->acceptor);
+        pdi_party_properties(trace, packet, message);
+        pdi_party_named(trace, packet, message->acceptor);
         accept_seen(trace, packet, message);
         break;
     case PYDDSI_CLOSE:
         close_seen(trace, packet, message);
         break;
     case PYDDSI_KEEPALIVE:
-        named(trace, packet, message->id);
+        pdi_party_named(trace, packet, message->id);
         break;
     default:
         break;

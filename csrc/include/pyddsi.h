@@ -1403,10 +1403,13 @@ typedef struct {
         last_ns; /* of the earliest and the latest frame; INT64_MIN: none has a time */
     int64_t range_first_ns, range_last_ns; /* the same since pyddsi_scan_limit was called */
     uint64_t backwards;                    /* frames that are earlier than the one before */
-    uint64_t damage_at;                    /* BAD_INPUT: at this byte, */
-    uint8_t damage;                        /* and what */
-    uint8_t container;                     /* 1 pcap, 2 pcapng */
-    uint16_t link;                         /* of the first frame */
+    uint64_t at;                           /* byte of the file that comes next */
+    uint64_t inside;    /* bytes of a block that are still to come, though nobody looks at them */
+    uint64_t tcp_late;  /* TCP packets behind the end of their direction */
+    uint64_t damage_at; /* BAD_INPUT: at this byte, */
+    uint8_t damage;     /* and what */
+    uint8_t container;  /* 1 pcap, 2 pcapng */
+    uint16_t link;      /* of the first frame */
     uint32_t interfaces, sections;
     uint64_t over_snap, over_wire; /* frames that contradict their header */
     uint64_t capture_dropped;      /* frames that the capturing lost itself, as it says */

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyddsi.capture._capture import Capture, open
+    from pyddsi.capture._capture import Capture, CaptureWarning, open  # noqa: A004 - capture.open(), as gzip.open()
     from pyddsi.capture._datagram import Datagram, Datagrams, Endpoint, Segment, read_datagrams
     from pyddsi.capture._index import Index
     from pyddsi.capture._packet import Note, Packet
@@ -29,6 +29,7 @@ __all__ = [
     "TABLES",
     "Batch",
     "Capture",
+    "CaptureWarning",
     "Column",
     "Datagram",
     "Datagrams",
@@ -49,6 +50,7 @@ __all__ = [
 _PLACES = {
     "Batch": "_scan",
     "Capture": "_capture",
+    "CaptureWarning": "_capture",
     "Column": "_table",
     "Datagram": "_datagram",
     "Datagrams": "_datagram",

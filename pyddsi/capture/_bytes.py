@@ -32,6 +32,8 @@ BLOCK_BYTES = 256 * 1024
 WINDOW_BYTES = 2 * 1024 * 1024
 """What can be in sight: more than the longest record."""
 
+_PCAP = (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+_NG, _NG_ORDERS = b"\x0a\x0d\x0d\x0a", (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d")
 _GZIP = b"\x1f\x8b"
 _PACKED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _RIGHT = "a pcap or pcapng file is needed, plain or packed by gzip, zstd or lz4"
@@ -46,6 +48,17 @@ _STRANGERS = (  # what gets handed over by mistake, by its first bytes
 )
 
 
+class BrokenBytesError(Exception):
+    """The file, or the disk, or what it is packed with, cannot be read on."""
+
+
+def _is_capture(head: bytes) -> bool:
+    """Whether a file may begin so."""
+    if head[:4] == _NG:
+        return len(head) < 12 or head[8:12] in _NG_ORDERS
+    return head[:4] in _PCAP
+
+
 def stranger(name: str, head: bytes) -> CaptureError:
     """The first bytes are not those of a capture."""
     if not head:
@@ -53,9 +66,7 @@ def stranger(name: str, head: bytes) -> CaptureError:
     for magics, kind in _STRANGERS:
         if head.startswith(magics):
             return CaptureError(f"{name} is {kind}, which is not read here; {_RIGHT}")
-    return CaptureError(
-        f"{name} is not a capture, it begins with {head[:8].hex(' ')}; {_RIGHT}"
-    )
+    return CaptureError(f"{name} is not a capture, it begins with {head[:8].hex(' ')}; {_RIGHT}")
 
 
 class _Rejoined(io.RawIOBase):
@@ -102,13 +113,7 @@ class Bytes:
         self.packed = ""
         self._owned = owned
         self._raw = stream
-        head = b""
-        while len(head) < 8:  # a pipe may give them one by one
-            more = self._get(getattr(stream, "read1", stream.read), 8 - len(head))
-            if not more:
-                break
-            head += more
-        self.head = head
+        head = self._first(getattr(stream, "read1", stream.read), 4)
         whole: BinaryIO = cast("BinaryIO", _Rejoined(head, stream))
         if head.startswith(_GZIP):
             self.packed = "gzip"
@@ -116,11 +121,16 @@ class Bytes:
         elif head[:4] in _PACKED:
             self.packed = _PACKED[head[:4]]
             self._stream = _unpacked(name, whole, self.packed)
-        elif size is not None:
+        else:
+            self._stream = whole
+        first = self._first(self._stream.read, 12)
+        if not _is_capture(first):
+            raise stranger(name, first)
+        if size is not None and not self.packed:
             stream.seek(0)
             self._stream = stream
         else:
-            self._stream = whole
+            self._stream = _Rejoined(first, self._stream)
 
     @property
     def seekable(self) -> bool:
@@ -133,10 +143,6 @@ class Bytes:
 
     def read_into(self, view: memoryview) -> int:
         """Read what there is, at most as much as fits; 0 at the end."""
-        if self.packed in {"zstd", "lz4"}:
-            data = self._get(self._stream.read, len(view))
-            view[: len(data)] = data
-            return len(data)
         return int(self._get(self._stream.readinto, view) or 0)
 
     def close(self) -> None:
@@ -144,14 +150,21 @@ class Bytes:
         if self._owned:
             self._raw.close()
 
+    def _first(self, read: Callable[[int], bytes], size: int) -> bytes:
+        """The first bytes, fewer if there are no more; a pipe may give them one by one."""
+        head = b""
+        while len(head) < size:
+            more = self._get(read, size - len(head))
+            if not more:
+                break
+            head += more
+        return head
+
     def _get(self, read: Callable[[Any], Any], what: Any) -> Any:
         try:
             return read(what)
         except (OSError, EOFError, zlib.error) as error:
-            kind = f" ({self.packed})" if self.packed else ""
-            raise CaptureError(
-                f"{self.name}{kind} cannot be read on: {error}; what was read before is good; copy the file again"
-            ) from error
+            raise BrokenBytesError(str(error)) from error
 
 
 def open_bytes(source: str | os.PathLike[str] | BinaryIO) -> Bytes:
@@ -179,6 +192,9 @@ def open_bytes(source: str | os.PathLike[str] | BinaryIO) -> Bytes:
         seekable = stream.seekable()
         size = os.fstat(stream.fileno()).st_size if seekable else None
         return Bytes(name, cast("BinaryIO", stream), owned=True, size=size)
+    except BrokenBytesError as error:
+        stream.close()
+        raise CaptureError(f"{name} cannot be read on: {error}; copy the file again") from error
     except BaseException:
         stream.close()
         raise

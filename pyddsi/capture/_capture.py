@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pyddsi._values import closest, whole
 from pyddsi.capture._bytes import Bytes, open_bytes
+from pyddsi.capture._files import Member, Path_, Time, expand, members, moment
 from pyddsi.capture._index import Index, index_of
 from pyddsi.capture._packet import Packet, Packets
-from pyddsi.capture._scan import EXTENSIONS, NONE, Batch, Problem, Range, Request, Scan, Settings
-from pyddsi.capture._where import parse_time
+from pyddsi.capture._scan import EXTENSIONS, NONE, Batch, Problem, Request, Scan, Settings
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -27,88 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Capture", "CaptureWarning", "open"]
 
-Path_ = str | os.PathLike[str]
-Time = str | int | float | None
-NAMES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".pcap.zst", ".pcapng.zst", ".pcap.lz4", ".pcapng.lz4")
 SECOND = 1_000_000_000
 
 
 class CaptureWarning(UserWarning):
     """A capture could be read, and something about it is not as it should be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """
-    A file of a capture.
-
-    name: of the file; None for a stream
-    number: among the files, as the column `file` has it
-    continues: it goes on where the file before it ends, as the files of one recording do
-    """
-
-    source: str | BinaryIO
-    number: int
-    continues: bool = False
-
-
-def _expand(path: Path_) -> list[str]:
-    """The files that a path means: itself, those of a folder, those that a pattern matches."""
-    name = os.fspath(path)
-    if name == "-":
-        return [name]
-    if Path(name).is_dir():
-        found = sorted(str(file) for file in Path(name).iterdir() if file.name.lower().endswith(NAMES))
-        if not found:
-            raise CaptureError(f"{name} has no captures in it; their names end in {', '.join(NAMES[:3])}, or these packed")
-        return found
-    if not Path(name).exists() and glob.has_magic(name):
-        found = sorted(file for file in glob.glob(name, recursive=True) if not file.endswith(".pyddsi-index"))
-        if not found:
-            raise CaptureError(f"{name}: no file matches this pattern")
-        return found
-    return [name]
-
-
-def _stem(name: str) -> tuple[str, str]:
-    """What the files of one recording share: run_00001.pcapng and run_00002.pcapng go together."""
-    folder, base = os.path.split(name)
-    match = re.fullmatch(r"(.*?[-_.])(\d+)(\..*)?", base)
-    return (os.path.join(folder, match[1]), match[3] or "") if match else (name, "")
-
-
-def _members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]:
-    found: list[Member] = []
-    before: object = None
-    for number, source in enumerate(sources):
-        stem = _stem(source) if isinstance(source, str) else None
-        goes_on = number > 0 and (chain == "on" or (chain == "auto" and stem is not None and stem == before))
-        found.append(Member(source, number, goes_on))
-        before = stem
-    return tuple(found)
-
-
-def _moment(what: str, value: Time, begin_ns: int | None) -> int | None:
-    """A time as the core has it: ISO 8601, nanoseconds, or seconds from the beginning of the capture (a float)."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        moment = parse_time(value)
-        if moment is not None:
-            return moment
-        try:
-            value = float(value)
-        except ValueError:
-            raise ValueError(
-                f"{what} is a time such as 2026-11-18T12:00:00 or seconds from the beginning such as 1.5, not {value!r}"
-            ) from None
-    if isinstance(value, float):
-        if begin_ns is None:
-            raise ValueError(f"{what} in seconds needs a capture with times")
-        return begin_ns + round(value * SECOND)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{what} is a text, a number of seconds (float) or nanoseconds since 1970 (int), not {value!r}")
-    return value
 
 
 class Capture:
@@ -119,7 +40,15 @@ class Capture:
     problems: what is wrong with them, as far as they have been read
     """
 
-    def __init__(self, members: tuple[Member, ...], settings: Settings, *, strict: bool, index: str | None, keep: bool) -> None:
+    def __init__(
+        self,
+        members: tuple[Member, ...],
+        settings: Settings,
+        *,
+        strict: bool,
+        index: str | None,
+        keep: bool,
+    ) -> None:
         self.members = members
         self.settings = settings
         self._strict = strict
@@ -131,7 +60,9 @@ class Capture:
     def files(self) -> tuple[str, ...]:
         """Their names."""
         return tuple(
-            member.source if isinstance(member.source, str) else str(getattr(member.source, "name", "a stream"))
+            member.source
+            if isinstance(member.source, str)
+            else str(getattr(member.source, "name", "a stream"))
             for member in self.members
         )
 
@@ -177,22 +108,30 @@ class Capture:
         assert scan is not None  # noqa: S101 - there are members
         yield from self._finish(scan)
 
-    def reader(self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any) -> pa.RecordBatchReader:
+    def reader(
+        self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any
+    ) -> pa.RecordBatchReader:
         """The same as a pyarrow.RecordBatchReader, which DuckDB, polars and pandas read from, too."""
         pa = _pyarrow()
-        request = self._request(table, columns, options.get("where"), options.get("payload"), options.get("window", 1.0))
+        request = self._request(
+            table, columns, options.get("where"), options.get("payload"), options.get("window", 1.0)
+        )
         schema = pa.schema(_Schema(Scan(self.settings, request).schema()))
         wanted = None if columns is None else tuple(columns)
         rows = self.batches(table, wanted, **options)
         return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(batch) for batch in rows))
 
-    def table(self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any) -> pa.Table:
+    def table(
+        self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any
+    ) -> pa.Table:
         """All rows at once, as a pyarrow.Table; its to_pandas() makes a DataFrame. For what fits memory."""
         return self.reader(table, columns, **options).read_all()
 
     # ---- packets ----
 
-    def packets(self, *, where: str | None = None, start: Time = None, stop: Time = None) -> Iterator[Packet]:
+    def packets(
+        self, *, where: str | None = None, start: Time = None, stop: Time = None
+    ) -> Iterator[Packet]:
         """
         The protocol's packets, one by one: a thousandth of the speed of tables, for those who want to look closely.
 
@@ -200,15 +139,23 @@ class Capture:
         """
         for _, packets in self.packets_of_files(where=where, start=start, stop=stop):
             for packet in packets:
-                if where is None or packet.fault_passes or any(note.passes for note in packet.notes):
+                if (
+                    where is None
+                    or packet.fault_passes
+                    or any(note.passes for note in packet.notes)
+                ):
                     yield packet
 
     def packets_of_files(
         self, *, where: str | None = None, start: Time = None, stop: Time = None
     ) -> Iterator[tuple[str, Packets]]:
         """Each file and its packets, which can be asked for names while they are read."""
-        begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
-        from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
+        begin = (
+            self._begin()
+            if isinstance(start, (float, str)) or isinstance(stop, (float, str))
+            else None
+        )
+        from_ns, until_ns = moment("start", start, begin), moment("stop", stop, begin)
         for member, name in zip(self.members, self.files, strict=True):
             with _opened(member) as source:
                 packets = Packets(source, self.settings, where, from_ns, until_ns)
@@ -247,7 +194,11 @@ class Capture:
         return copy(self, path, request=request, secrets=Secrets(ours=ours), sort=sort)
 
     def write(
-        self, path: Path_, table: str = "messages", columns: Iterable[str] | None = None, **options: Any
+        self,
+        path: Path_,
+        table: str = "messages",
+        columns: Iterable[str] | None = None,
+        **options: Any,
     ) -> int:
         """
         Write a table as a Parquet or Arrow file, by its ending; into a folder as Parquet, one file for each hour. Options as
@@ -278,7 +229,9 @@ class Capture:
         if key is not None and len(key) != 16:
             raise ValueError(f"key has 16 bytes, not {len(key)}")
         request = self._within(Request("packets", ("pkt", "messages")), start, stop)
-        secrets = Secrets(ours=True, hide=True, names=names, key=os.urandom(16) if key is None else key)
+        secrets = Secrets(
+            ours=True, hide=True, names=names, key=os.urandom(16) if key is None else key
+        )
         return copy(self, path, request=request, secrets=secrets)
 
     # ---- parts ----
@@ -305,7 +258,12 @@ class Capture:
     # ---- inside ----
 
     def _request(
-        self, table: str, columns: Iterable[str] | None, where: str | None, payload: int | None, window: float
+        self,
+        table: str,
+        columns: Iterable[str] | None,
+        where: str | None,
+        payload: int | None,
+        window: float,
     ) -> Request:
         if isinstance(columns, str):
             raise TypeError(f"columns is a list of names: [{columns!r}]")
@@ -322,8 +280,12 @@ class Capture:
         )
 
     def _within(self, request: Request, start: Time, stop: Time) -> Request:
-        begin = self._begin() if isinstance(start, (float, str)) or isinstance(stop, (float, str)) else None
-        from_ns, until_ns = _moment("start", start, begin), _moment("stop", stop, begin)
+        begin = (
+            self._begin()
+            if isinstance(start, (float, str)) or isinstance(stop, (float, str))
+            else None
+        )
+        from_ns, until_ns = moment("start", start, begin), moment("stop", stop, begin)
         if from_ns is not None:
             request = replace(request, start_ns=from_ns)
         if until_ns is not None:
@@ -359,7 +321,7 @@ class _Schema:
     def __init__(self, capsule: object) -> None:
         self._capsule = capsule
 
-    def __arrow_c_schema__(self) -> object:  # noqa: PLW3201 - Arrow's name
+    def __arrow_c_schema__(self) -> object:
         return self._capsule
 
 
@@ -381,7 +343,8 @@ def _pyarrow() -> Any:
         import pyarrow  # noqa: ICN001, PLC0415 - only for those who have it
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "pyarrow is needed for tables of captures: `pip install 'pyddsi[capture]'`", name="pyarrow"
+            "pyarrow is needed for tables of captures: `pip install 'pyddsi[capture]'`",
+            name="pyarrow",
         ) from None
     return pyarrow
 
@@ -424,13 +387,15 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
     settings = Settings(numbers, seq_bits or 0, learn, extensions, dedupe)
     sources: list[str | BinaryIO] = []
     if isinstance(path, (str, os.PathLike)):
-        sources.extend(_expand(path))
+        sources.extend(expand(path))
     elif hasattr(path, "read"):
-        sources.append(path)
+        sources.append(cast("BinaryIO", path))
     else:
         for one in path:
-            sources.extend(_expand(one))
+            sources.extend(expand(one))
     for source in sources:
         if isinstance(source, str) and source != "-" and not Path(source).exists():
-            raise CaptureError(f"{source}: there is no such file; name a pcap or pcapng file, or '-'")
-    return Capture(_members(sources, chain), settings, strict=strict, index=index, keep=keep_index)
+            raise CaptureError(
+                f"{source}: there is no such file; name a pcap or pcapng file, or '-'"
+            )
+    return Capture(members(sources, chain), settings, strict=strict, index=index, keep=keep_index)

@@ -26,7 +26,8 @@ from pyddsi.capture._scan import NONE, Request, Scan
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
-    from pyddsi.capture._capture import Capture, Member
+    from pyddsi.capture._capture import Capture
+    from pyddsi.capture._files import Member
 
 __all__ = ["Copied", "copy"]
 
@@ -70,7 +71,9 @@ class _Output:
             return
         out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
         name = f"pyddsi {pyddsi.__version__}".encode()
-        lib.pyddsi_write_header(self.format, self.links[0] if self.links else 1, name, out, HEAD_BYTES, at)
+        lib.pyddsi_write_header(
+            self.format, self.links[0] if self.links else 1, name, out, HEAD_BYTES, at
+        )
         self.file.write(ffi.buffer(out, at[0]))
         self.begun = True
 
@@ -87,7 +90,14 @@ class _Output:
 class _Copier:
     """The copies of one file, or of several that continue each other."""
 
-    def __init__(self, capture: Capture, members: list[Member], request: Request, output: _Output, secrets: Any) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        members: list[Member],
+        request: Request,
+        output: _Output,
+        secrets: Any,
+    ) -> None:
         self.members = members
         self.scan = Scan(capture.settings, request)
         self._output = output
@@ -95,14 +105,20 @@ class _Copier:
         self._times = array("q", bytes(8 * FRAMES))
         self._ends = array("I", bytes(4 * FRAMES))
         self.raw = ffi.new("pyddsi_copy *")
-        self.raw.out, self.raw.room = ffi.from_buffer("uint8_t[]", self._memory, require_writable=True), ROOM
+        self.raw.out, self.raw.room = (
+            ffi.from_buffer("uint8_t[]", self._memory, require_writable=True),
+            ROOM,
+        )
         self.raw.times = ffi.from_buffer("int64_t[]", self._times, require_writable=True)
         self.raw.ends = ffi.from_buffer("uint32_t[]", self._ends, require_writable=True)
         self.raw.count_max = FRAMES
         self.raw.format = output.format
         self.raw.ours = secrets.ours
         self.raw.hide, self.raw.names = secrets.hide, secrets.names
-        self.raw.key = [int.from_bytes(secrets.key[:8], "little"), int.from_bytes(secrets.key[8:16], "little")]
+        self.raw.key = [
+            int.from_bytes(secrets.key[:8], "little"),
+            int.from_bytes(secrets.key[8:16], "little"),
+        ]
         lib.pyddsi_scan_copy(self.scan.raw, self.raw)
 
     def _links(self) -> None:
@@ -124,14 +140,16 @@ class _Copier:
                 window = Window(source)
                 while True:
                     self._links()
-                    status = lib.pyddsi_scan_input(self.scan.raw, window.pointer, window.left, self.scan.used)
+                    status = lib.pyddsi_scan_input(
+                        self.scan.raw, window.pointer, window.left, self.scan.used
+                    )
                     window.at += self.scan.used[0]
                     if raw.count:
                         yield view[: raw.used], self._times, self._ends, raw.count
                         raw.used = raw.count = 0
                     if status < 0:
                         raise self.scan.damaged(source)
-                    if status == lib.PYDDSI_OK and not window.fill():
+                    if status == lib.PYDDSI_OK and not self.scan.fill(window):
                         self.scan.tail(source, window)
                         break
             finally:
@@ -160,12 +178,12 @@ def _ordered(frames: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]
         heapq.heappush(heap, (latest if time_ns == NONE else time_ns, number, data))
         held += len(data)
         while len(heap) > HEAP_FRAMES or held > HEAP_BYTES:
-            first, _, data = heapq.heappop(heap)
-            held -= len(data)
-            yield first, data
+            first, _, oldest = heapq.heappop(heap)
+            held -= len(oldest)
+            yield first, oldest
     while heap:
-        first, _, data = heapq.heappop(heap)
-        yield first, data
+        first, _, oldest = heapq.heappop(heap)
+        yield first, oldest
 
 
 @dataclass(frozen=True)
@@ -209,7 +227,7 @@ def copy(
     path: str | os.PathLike[str],
     *,
     request: Request,
-    secrets: Secrets = Secrets(),  # noqa: B008 - it does not change
+    secrets: Secrets = Secrets(),
     sort: bool = False,
 ) -> Copied:
     """Write the frames that are wanted into a pcap or pcapng file, by its ending; several captures are merged by time."""
@@ -217,7 +235,8 @@ def copy(
     kind = FORMATS.get(Path(name).suffix.lower())
     if kind is None:
         raise CaptureError(f"{name}: a capture's name ends in .pcapng or .pcap")
-    if any(os.path.exists(source) and os.path.exists(name) and os.path.samefile(source, name) for source in capture.files):
+    kept = [Path(source) for source in capture.files]
+    if Path(name).exists() and any(file.exists() and file.samefile(name) for file in kept):
         raise CaptureError(f"{name} is one of the files that are read; name another")
     done = Copied()
     with ExitStack() as stack:
@@ -228,7 +247,9 @@ def copy(
         output = _Output(file, kind)
         if secrets.hide:
             output.link(LINK_RAW)
-        copiers = [_Copier(capture, members, request, output, secrets) for members in _groups(capture)]
+        copiers = [
+            _Copier(capture, members, request, output, secrets) for members in _groups(capture)
+        ]
         try:
             done.disordered = _write(output, copiers, sort=sort)
         except OSError as error:

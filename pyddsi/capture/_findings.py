@@ -59,7 +59,11 @@ def _losses(info: Info) -> Iterator[Finding]:
             )
         if conduit.gaps:
             kind = "reliable" if conduit.reliable else "best effort"
-            rest = f"{_times(conduit.missing, 'number')} never came" if conduit.missing > 0 else "all of them came later"
+            rest = (
+                f"{_times(conduit.missing, 'number')} never came"
+                if conduit.missing > 0
+                else "all of them came later"
+            )
             yield Finding(
                 "gaps",
                 "warning" if conduit.missing > 0 else "note",
@@ -99,27 +103,61 @@ def _sessions(info: Info) -> Iterator[Finding]:
         packets = _packets(session.open_packet, session.end_packet)
         if session.end == "expired":
             yield Finding(
-                "expired", "error", f"{_session(session)} expired: one of them was silent for longer than its lease", 1, packets
+                "expired",
+                "error",
+                f"{_session(session)} expired: one of them was silent for longer than its lease",
+                1,
+                packets,
             )
         elif session.end == "refused":
             why = REASONS.get(session.reason, f"reason {session.reason}")
-            yield Finding("refused", "error", f"{session.acceptor} refused a session to {session.opener}: {why}", 1, packets)
+            yield Finding(
+                "refused",
+                "error",
+                f"{session.acceptor} refused a session to {session.opener}: {why}",
+                1,
+                packets,
+            )
         elif session.end == "closed" and session.reason:
             why = REASONS.get(session.reason, f"reason {session.reason}")
-            yield Finding("closed", "warning", f"{_session(session)} was closed because of {why}", 1, packets)
+            yield Finding(
+                "closed", "warning", f"{_session(session)} was closed because of {why}", 1, packets
+            )
         elif session.accept_ns is None and session.end == "capture_end":
             yield Finding(
-                "unanswered", "warning", f"{session.acceptor} never answered when {session.opener} opened a session", 1, packets
+                "unanswered",
+                "warning",
+                f"{session.acceptor} never answered when {session.opener} opened a session",
+                1,
+                packets,
             )
         elif session.end == "moved":
-            yield Finding("moved", "note", f"{_session(session)} went on at another address", 1, packets)
+            yield Finding(
+                "moved", "note", f"{_session(session)} went on at another address", 1, packets
+            )
 
 
 EVENTS: dict[str, tuple[str, str, str]] = {
-    "malformed": ("error", "{} broke a rule of the protocol; `pyddsi decode` shows which", "pyddsi.malformed"),
-    "unknown_kind": ("error", "{} held a kind of message that nobody knows, or that its sender did not announce", "pyddsi.malformed"),
-    "truncated": ("warning", "{} was cut by the snap length of the capture; capture with -s 0", "pyddsi.truncated"),
-    "stall": ("warning", "{} waited for an answer ten times longer than usual", "pyddsi.answer_us > 10000"),
+    "malformed": (
+        "error",
+        "{} broke a rule of the protocol; `pyddsi decode` shows which",
+        "pyddsi.malformed",
+    ),
+    "unknown_kind": (
+        "error",
+        "{} held a kind of message that nobody knows, or that its sender did not announce",
+        "pyddsi.malformed",
+    ),
+    "truncated": (
+        "warning",
+        "{} was cut by the snap length of the capture; capture with -s 0",
+        "pyddsi.truncated",
+    ),
+    "stall": (
+        "warning",
+        "{} waited for an answer ten times longer than usual",
+        "pyddsi.answer_us > 10000",
+    ),
     "silence": ("note", "{} passed half of a lease in silence", ""),
 }
 
@@ -132,7 +170,12 @@ def _events(info: Info, facts: Any) -> Iterator[Finding]:
             number = facts.event_packet[words.index(kind)]
             one = {"stall": "sender", "silence": "peer"}.get(kind, "packet")
             yield Finding(
-                kind, severity, words_of.format(_times(count, one)), count, _packets(number), filter_ or f"frame.number == {number}"
+                kind,
+                severity,
+                words_of.format(_times(count, one)),
+                count,
+                _packets(number),
+                filter_ or f"frame.number == {number}",
             )
 
 
@@ -154,10 +197,18 @@ def _file(info: Info, facts: Any) -> Iterator[Finding]:
             facts.doubles,
         )
     if facts.backwards:
-        yield Finding("backwards", "note", f"time goes backwards {_times(facts.backwards, 'time')}", facts.backwards)
+        yield Finding(
+            "backwards",
+            "note",
+            f"time goes backwards {_times(facts.backwards, 'time')}",
+            facts.backwards,
+        )
     if facts.over_wire:
         yield Finding(
-            "over_wire", "note", f"{_times(facts.over_wire, 'frame')} hold more bytes than they say they had", facts.over_wire
+            "over_wire",
+            "note",
+            f"{_times(facts.over_wire, 'frame')} hold more bytes than they say they had",
+            facts.over_wire,
         )
     streams = facts.by_decode[lib.PYDDSI_DECODE_STREAM]
     if streams:
@@ -178,7 +229,10 @@ def _file(info: Info, facts: Any) -> Iterator[Finding]:
     if info.frames and not info.packets:
         passed = ", ".join(f"{count} {what}" for what, count in info.foreign.items())
         yield Finding(
-            "nothing", "error", f"no packet of the protocol is among {_times(info.frames, 'frame')} ({passed}); --port names another port", 1
+            "nothing",
+            "error",
+            f"no packet of the protocol is among {_times(info.frames, 'frame')} ({passed}); --port names another port",
+            1,
         )
 
 
@@ -201,7 +255,9 @@ def _the_worst(found: list[Finding]) -> Iterator[Finding]:
             f"{len(rest):,} more like these, {count:,} in all; the tables flows and sessions have them one by one",
             count,
             tuple(sorted(number for finding in rest for number in finding.packets)[:OF_A_KIND]),
-            f"pyddsi.seq_event == {3 if rest[0].kind == 'repeats' else 2}" if rest[0].kind in {"repeats", "gaps"} else "",
+            f"pyddsi.seq_event == {3 if rest[0].kind == 'repeats' else 2}"
+            if rest[0].kind in {"repeats", "gaps"}
+            else "",
         )
 
 

@@ -88,7 +88,11 @@ class Index:
             if outside and chunk.last_ns != NONE:
                 continue
             stop = self.chunks[i + 1].offset if i < last else None
-            if parts and parts[-1].stop == chunk.offset and chunk.offset - parts[-1].start < bytes_each:
+            if (
+                parts
+                and parts[-1].stop == chunk.offset
+                and chunk.offset - parts[-1].start < bytes_each
+            ):
                 parts[-1].stop = stop
             else:
                 parts.append(Range(chunk.offset, stop, self.snapshots[i]))
@@ -123,7 +127,7 @@ def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], Non
                 progress(at)
         elif status != lib.PYDDSI_OK:
             raise scan.damaged(source)
-        elif not window.fill():
+        elif not scan.fill(window):
             scan.tail(source, window)
             break
     facts = scan.facts()
@@ -193,7 +197,9 @@ def _places(path: str, folder: str | None) -> list[Path]:
     ]
 
 
-def _save(path: str, settings: Settings, begin: bytes | None, index: Index, folder: str | None) -> None:
+def _save(
+    path: str, settings: Settings, begin: bytes | None, index: Index, folder: str | None
+) -> None:
     """Beside the file, else in the cache; where neither can be written it is made anew next time."""
     packed = [zlib.compress(state, 1) for state in [*index.snapshots, index.end]]
     head: dict[str, Any] = {
@@ -214,7 +220,9 @@ def _save(path: str, settings: Settings, begin: bytes | None, index: Index, fold
     for place in _places(path, folder):
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=place.parent, prefix=place.name, delete=False) as file:
+            with tempfile.NamedTemporaryFile(
+                dir=place.parent, prefix=place.name, delete=False
+            ) as file:
                 try:
                     file.write(data)
                     file.writelines(packed)
@@ -251,7 +259,9 @@ def _read(place: Path) -> tuple[dict[str, Any], list[bytes]] | None:
     return head, states
 
 
-def _load(path: str, settings: Settings, begin: bytes | None, folder: str | None) -> tuple[Index | None, str]:
+def _load(
+    path: str, settings: Settings, begin: bytes | None, folder: str | None
+) -> tuple[Index | None, str]:
     """The kept index of a file as it is now; or one that covers its beginning; or why there is none."""
     place = next((place for place in _places(path, folder) if place.is_file()), None)
     if place is None:
@@ -275,8 +285,14 @@ def _load(path: str, settings: Settings, begin: bytes | None, folder: str | None
         if not same or len(states) != len(chunks) + 1 or not chunks:
             return None, f"the index {place} was made by another version or with other settings"
         size = int(head["file"]["size"])
-        if Path(path).stat().st_size < size or _identity(path, indexed) | {"size": size} != head["file"]:
-            return None, f"the index {place} is of another file, or of this one before it was changed"
+        if (
+            Path(path).stat().st_size < size
+            or _identity(path, indexed) | {"size": size} != head["file"]
+        ):
+            return (
+                None,
+                f"the index {place} is of another file, or of this one before it was changed",
+            )
         index = Index(
             path,
             size,

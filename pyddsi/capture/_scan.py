@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pyddsi._native import ffi, lib, scan_batch, scan_rows, scan_schema, text
-from pyddsi.capture._bytes import Bytes, Window, stranger
+from pyddsi.capture._bytes import BrokenBytesError, Bytes, Window
 from pyddsi.capture._table import column_bits, table_number
 from pyddsi.capture._where import compile_where
 from pyddsi.errors import CaptureError
@@ -77,14 +77,12 @@ class Batch:
         self._schema = schema
         self._array = array
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:  # noqa: PLW3201 - Arrow's name
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The schema and the rows, as Arrow's capsules."""
         return self._schema, self._array
 
 
-def _options(
-    settings: Settings, request: Request | None, *, tally: bool
-) -> tuple[Any, list[Any]]:
+def _options(settings: Settings, request: Request | None, *, tally: bool) -> tuple[Any, list[Any]]:
     """As the core takes them, and what must be kept until it has."""
     options = ffi.new("pyddsi_scan_options *")
     kept: list[Any] = [options]
@@ -166,6 +164,8 @@ class Scan:
             if one.count:
                 lib.pyddsi_other_print(one.other, one.detail, out, 64)
                 found[text(out)] += one.count
+        if self.facts().tcp_late:
+            found["TCP after the end"] = self.facts().tcp_late
         return found
 
     def snapshot(self) -> bytes:
@@ -204,7 +204,9 @@ class Scan:
         if part.start or part.snapshot is not None:
             source.seek(part.start)
         if part.snapshot is not None and not self.restore(part.snapshot):
-            raise CaptureError(f"{source.name}: its index is damaged; it is made anew if you delete it")
+            raise CaptureError(
+                f"{source.name}: its index is damaged; it is made anew if you delete it"
+            )
         lib.pyddsi_scan_limit(self.raw, 2**64 - 1 if part.stop is None else part.stop)
         window = Window(source)
         ended = False
@@ -217,7 +219,7 @@ class Scan:
                 ended = True
             elif status != lib.PYDDSI_OK:
                 raise self.damaged(source)
-            elif not window.fill():
+            elif not self.fill(window):
                 ended = True
                 self.tail(source, window, part.stop)
 
@@ -257,7 +259,7 @@ class Scan:
                 break
             if status < 0:
                 broken = self.damaged(source)
-            elif window.fill():
+            elif self.fill(window):
                 continue
             else:
                 self.tail(source, window)
@@ -270,11 +272,20 @@ class Scan:
 
     # ---- what is wrong ----
 
+    def fill(self, window: Window) -> bool:
+        """Read on; whether there was anything."""
+        try:
+            return window.fill()
+        except BrokenBytesError as error:
+            facts, packed = self.facts(), " (unpacked)" if window.source.packed else ""
+            raise CaptureError(
+                f"{window.source.name} cannot be read on: {error}; {facts.frames} packets were read, up to byte "
+                f"{facts.at + window.left}{packed}; copy the file again"
+            ) from error
+
     def damaged(self, source: Bytes) -> CaptureError:
         """The error that the core stopped with."""
         facts = self.facts()
-        if not facts.container:
-            return stranger(source.name, source.head)
         packed = " (unpacked)" if source.packed else ""
         why = ffi.new("char[]", 160)
         lib.pyddsi_scan_damage(self.raw, why, 160)
@@ -286,18 +297,16 @@ class Scan:
     def tail(self, source: Bytes, window: Window, stop: int | None = None) -> None:
         """The file has ended: whether it should have, and what is left over."""
         facts = self.facts()
+        packed = "(unpacked) " if source.packed else ""
+        cut = (
+            f"{source.name} is cut off: {facts.frames} packets were read, then it ends at byte {facts.at + window.left} {packed}"
+            f"with {window.left} bytes of the next one; copy it again, or let its writer finish"
+        )
         if not facts.container:
-            raise stranger(source.name, source.head)
+            raise CaptureError(cut)
         if stop is not None:
             raise CaptureError(
                 f"{source.name} has become shorter while it was read: it ends before byte {stop}; read it again"
             )
-        if window.left:
-            self.problems.append(
-                Problem(
-                    source.name,
-                    "truncated_tail",
-                    f"{source.name} is cut off: {facts.frames} packets were read, and {window.left} bytes at its end are "
-                    f"the beginning of another; copy it again, or let its writer finish",
-                )
-            )
+        if window.left or facts.inside:
+            self.problems.append(Problem(source.name, "truncated_tail", cut))

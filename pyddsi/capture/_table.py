@@ -32,7 +32,7 @@ class Column(NamedTuple):
 
 
 def _tables() -> tuple[str, ...]:
-    found = []
+    found: list[str] = []
     while (name := lib.pyddsi_table_name(len(found))) != ffi.NULL:
         found.append(text(name))
     return tuple(found)

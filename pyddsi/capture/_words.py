@@ -34,7 +34,9 @@ def _more(total: int) -> str:
 
 
 def _resource(resource: Resource) -> str:
-    name = resource.uri or (f"resource {resource.rid}" if resource.rid is not None else "by name (WDATA)")
+    name = resource.uri or (
+        f"resource {resource.rid}" if resource.rid is not None else "by name (WDATA)"
+    )
     if resource.uri and resource.rid is not None:
         name += f" ({resource.rid})"
     rate = f"{resource.rate:,.1f}" if resource.rate < 100 else f"{resource.rate:,.0f}"
@@ -56,31 +58,55 @@ def _list(title: str, items: list[str], total: int) -> list[str]:
         return []
     if len(items) == 1:
         return [f"{title:10} {items[0]}"]
-    return [f"{title:10} {items[0]}", *(f"{'':10} {item}" for item in items[1:LISTED]), *([f"{'':10}{_more(total)}"] if _more(total) else [])]
+    return [
+        f"{title:10} {items[0]}",
+        *(f"{'':10} {item}" for item in items[1:LISTED]),
+        *([f"{'':10}{_more(total)}"] if _more(total) else []),
+    ]
 
 
 def lines(info: Info) -> list[str]:
     """What a capture holds."""
-    names = ", ".join(info.files[:3]) + (f" and {len(info.files) - 3} more" if len(info.files) > 3 else "")
-    found = [f"{'capture':10} {names}: {info.format or 'no capture'}, {_bytes(info.bytes)}, {_amount(info.frames, 'frame')}"]
+    names = ", ".join(info.files[:3]) + (
+        f" and {len(info.files) - 3} more" if len(info.files) > 3 else ""
+    )
+    found = [
+        f"{'capture':10} {names}: {info.format or 'no capture'}, {_bytes(info.bytes)}, {_amount(info.frames, 'frame')}"
+    ]
     if info.first_ns is not None:
         found.append(f"{'time':10} {moment(info.first_ns)}, for {info.seconds:,.3f} s")
-    kinds = ", ".join(f"{name} {count:,}" for name, count in sorted(info.kinds.items(), key=lambda kind: -kind[1])[:6])
+    kinds = ", ".join(
+        f"{name} {count:,}"
+        for name, count in sorted(info.kinds.items(), key=lambda kind: -kind[1])[:6]
+    )
     found.append(
-        f"{'protocol':10} {_amount(info.packets, 'packet')}, {_amount(info.messages, 'message')}" + (f": {kinds}" if kinds else "")
+        f"{'protocol':10} {_amount(info.packets, 'packet')}, {_amount(info.messages, 'message')}"
+        + (f": {kinds}" if kinds else "")
     )
     if info.foreign:
         passed = sorted(info.foreign.items(), key=lambda item: -item[1])
-        found.append(f"{'others':10} " + ", ".join(f"{what} {count:,}" for what, count in passed[:LISTED]) + _more(len(passed)))
+        found.append(
+            f"{'others':10} "
+            + ", ".join(f"{what} {count:,}" for what, count in passed[:LISTED])
+            + _more(len(passed))
+        )
     peers = [f"{peer.endpoint}{' (extended)' if peer.extensions else ''}" for peer in info.peers]
-    found.append(f"{'peers':10} {len(info.peers):,}" + (": " + ", ".join(peers[:LISTED]) + _more(len(peers)) if peers else ""))
-    ends = Counter(session.end if session.end != "capture_end" else "open at the end" for session in info.sessions)
+    found.append(
+        f"{'peers':10} {len(info.peers):,}"
+        + (": " + ", ".join(peers[:LISTED]) + _more(len(peers)) if peers else "")
+    )
+    ends = Counter(
+        session.end if session.end != "capture_end" else "open at the end"
+        for session in info.sessions
+    )
     found.append(
         f"{'sessions':10} {len(info.sessions):,}"
         + (": " + ", ".join(f"{count} {end}" for end, count in ends.most_common()) if ends else "")
     )
     found += _list("conduits", [_conduit(conduit) for conduit in info.conduits], len(info.conduits))
-    found += _list("resources", [_resource(resource) for resource in info.resources], len(info.resources))
+    found += _list(
+        "resources", [_resource(resource) for resource in info.resources], len(info.resources)
+    )
     found.append(
         f"{'losses':10} {_amount(info.repeats, 'sample')} repeated ({info.pre_sync:,} of them before the first SYNCH), "
         f"{info.gaps:,} passed over, {info.missing:,} missing, {_amount(info.expiries, 'lease')} expired"

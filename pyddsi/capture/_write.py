@@ -55,7 +55,9 @@ class _Folder:
         self._parts: dict[str, int] = {}
         self._column = next((name for name in TIMES if name in schema.names), None)
         if self._column is None:
-            raise CaptureError(f"a folder by hours needs a column of time; name one of {', '.join(TIMES)}, or a .parquet file")
+            raise CaptureError(
+                f"a folder by hours needs a column of time; name one of {', '.join(TIMES)}, or a .parquet file"
+            )
 
     def _writer(self, hour: str) -> Any:
         if hour not in self._open:
@@ -82,9 +84,15 @@ def write_rows(path: str | os.PathLike[str], reader: pa.RecordBatchReader) -> in
     """Write all rows, each batch in order of time; answers how many."""
     place = Path(path)
     kinds = {".parquet": _parquet, ".arrow": _arrow, ".feather": _arrow, "": _Folder}
-    kind = _Folder if place.is_dir() or os.fspath(path).endswith("/") else kinds.get(place.suffix.lower())
+    kind = (
+        _Folder
+        if place.is_dir() or os.fspath(path).endswith("/")
+        else kinds.get(place.suffix.lower())
+    )
     if kind is None:
-        raise CaptureError(f"{path}: a table's name ends in .parquet or .arrow, or is a folder; a capture's in .pcapng or .pcap")
+        raise CaptureError(
+            f"{path}: a table's name ends in .parquet or .arrow, or is a folder; a capture's in .pcapng or .pcap"
+        )
     order = next((name for name in ("ts_ns", "ts") if name in reader.schema.names), None)
     rows = 0
     try:

@@ -169,7 +169,11 @@ class Info:
     @property
     def seconds(self) -> float:
         """From the first frame to the last."""
-        return 0.0 if self.first_ns is None or self.last_ns is None else (self.last_ns - self.first_ns) / SECOND
+        return (
+            0.0
+            if self.first_ns is None or self.last_ns is None
+            else (self.last_ns - self.first_ns) / SECOND
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -227,7 +231,9 @@ def _facts(info: Info, scan: Scan) -> None:
         info.foreign["UDP of others"] = facts.foreign_udp
     if facts.foreign_tcp:
         info.foreign["TCP of others"] = facts.foreign_tcp
-    info.malformed = facts.by_decode[lib.PYDDSI_DECODE_MALFORMED] + facts.by_decode[lib.PYDDSI_DECODE_UNKNOWN]
+    info.malformed = (
+        facts.by_decode[lib.PYDDSI_DECODE_MALFORMED] + facts.by_decode[lib.PYDDSI_DECODE_UNKNOWN]
+    )
     info.repeats, info.pre_sync = facts.repeats, facts.presync
     info.missing, info.fills = max(0, facts.missing), facts.fills
     info.gaps = info.missing + info.fills
@@ -237,7 +243,18 @@ def _facts(info: Info, scan: Scan) -> None:
 
 
 def _peers(scan: Scan) -> list[Peer]:
-    wanted = ("address", "port", "transport", "multicast", "peer_id", "extended", "packets", "bytes", "first_ns", "last_ns")
+    wanted = (
+        "address",
+        "port",
+        "transport",
+        "multicast",
+        "peer_id",
+        "extended",
+        "packets",
+        "bytes",
+        "first_ns",
+        "last_ns",
+    )
     return [
         Peer(_endpoint(address, port, transport), peer_id, extended, packets, size, first, last)
         for address, port, transport, multicast, peer_id, extended, first, last, packets, size in scan.tell(
@@ -257,7 +274,9 @@ def _sessions(scan: Scan) -> list[Session]:
         "seq_bits", "open_ns", "accept_ns", "end_ns", "end", "reason", "margin_us", "open_pkt", "end_pkt", "opener", "acceptor",
     )  # fmt: skip
     return [
-        Session(opener, acceptor, bits, opened, accepted, ended, end, reason, margin, open_pkt, end_pkt)
+        Session(
+            opener, acceptor, bits, opened, accepted, ended, end, reason, margin, open_pkt, end_pkt
+        )
         for bits, opened, accepted, ended, end, reason, margin, open_pkt, end_pkt, opener, acceptor in scan.tell(
             "sessions", wanted
         )

@@ -49,7 +49,9 @@ def write_datagrams(
             for time_ns, source, target, data in datagrams:
                 at[0] = 0
                 ends = _endpoint(source), _endpoint(target)
-                status = lib.pyddsi_write_datagram(kind, time_ns, *ends, data, len(data), out, ROOM, at)
+                status = lib.pyddsi_write_datagram(
+                    kind, time_ns, *ends, data, len(data), out, ROOM, at
+                )
                 if status != lib.PYDDSI_OK:
                     raise CaptureError(
                         f"{os.fspath(path)}: packet {count + 1} cannot be written: {len(data)} bytes at {time_ns} ns"

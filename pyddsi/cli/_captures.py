@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyddsi.cli._arguments import UsageError, whole_number
@@ -87,22 +89,16 @@ def opened(options: argparse.Namespace, **settings: Any) -> Any:
         raise UsageError(str(error)) from None
 
 
-class warned:  # noqa: N801 - used as a function
+@contextmanager
+def warned() -> Iterator[None]:
     """Warnings as lines of standard error, in a with block."""
-
-    def __enter__(self) -> None:
-        self._before = warnings.showwarning
-        self._filters = warnings.catch_warnings()
-        self._filters.__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = _show  # type: ignore[assignment]
-
-    def __exit__(self, *error: object) -> None:
-        self._filters.__exit__(*error)
-        warnings.showwarning = self._before
+        warnings.showwarning = _show  # catch_warnings puts the old one back
+        yield
 
 
-def _show(message: Warning | str, *_rest: object) -> None:
+def _show(message: Warning | str, *_rest: object, **_more: object) -> None:
     sys.stdout.flush()
     print(f"pyddsi: warning: {message}", file=sys.stderr)
 
@@ -114,6 +110,11 @@ def progress(what: str) -> Any:
 
     def say(done: int, total: int) -> None:
         share = f"{done / total:4.0%}" if total else f"{done / 1e6:,.0f} MB"
-        print(f"\r{what}: {share}", end="" if done < total else "\r\033[K", file=sys.stderr, flush=True)
+        print(
+            f"\r{what}: {share}",
+            end="" if done < total else "\r\033[K",
+            file=sys.stderr,
+            flush=True,
+        )
 
     return say

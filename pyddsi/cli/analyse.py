@@ -62,7 +62,12 @@ def condition(word: str) -> tuple[str, str, float, bool]:
 def add(parser: Parser) -> None:
     """Its options."""
     add_files(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the page goes (default: no page, only sentences)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where the page goes (default: no page, only sentences)",
+    )
     parser.add_argument(
         "--fail-if",
         type=condition,
@@ -76,7 +81,9 @@ def add(parser: Parser) -> None:
         choices=["local", "spark"],
         help="who adds up (default: this process; with --master: Spark)",
     )
-    parser.add_argument("--master", metavar="URL", help="of Spark, such as local[4] or spark://host:7077")
+    parser.add_argument(
+        "--master", metavar="URL", help="of Spark, such as local[4] or spark://host:7077"
+    )
     add_reading(parser)
     add_json(parser, "all of it as one JSON object, on standard output")
 
@@ -101,7 +108,7 @@ def _failed(info: Info, wanted: tuple[str, str, float, bool]) -> str | None:
 
 def _collect(options: argparse.Namespace) -> Any:
     if options.engine == "spark" or (options.master and options.engine is None):
-        from pyddsi.cli._spark import collect  # noqa: PLC0415 - a heavy import
+        from pyddsi.spark.report import collect  # noqa: PLC0415 - a heavy import
 
         return collect(options)
     if options.master:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 
-from pyddsi.cli._arguments import Parser, UsageError
+from pyddsi.cli._arguments import Parser, UsageError, add_json
 from pyddsi.cli._captures import add_files, add_part, add_reading, moment, opened, warned
 
 DESCRIPTION = """\
@@ -27,7 +28,9 @@ examples:
 def add(parser: Parser) -> None:
     """Its options."""
     add_files(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the new capture, .pcapng or .pcap")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the new capture, .pcapng or .pcap"
+    )
     parser.add_argument("--names", action="store_true", help="hide the names of resources as well")
     parser.add_argument(
         "--key",
@@ -36,6 +39,7 @@ def add(parser: Parser) -> None:
     )
     add_part(parser)
     add_reading(parser)
+    add_json(parser, "what was written as one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,10 +48,17 @@ def run(options: argparse.Namespace) -> int:
         key = None if options.key is None else bytes.fromhex(options.key)
         with warned():
             done = opened(options).anonymize(
-                options.output, names=options.names, key=key, start=moment(options.start), stop=moment(options.stop)
+                options.output,
+                names=options.names,
+                key=key,
+                start=moment(options.start),
+                stop=moment(options.stop),
             )
     except ValueError as error:
         hint = "" if "key" in str(error) else " (--key takes 32 hexadecimal digits)"
         raise UsageError(f"{error}{hint}") from None
-    print(f"{done.frames:,} packets in {options.output}")
+    if options.json:
+        print(json.dumps({"output": options.output, "packets": done.frames}))
+    else:
+        print(f"{done.frames:,} packets in {options.output}")
     return 0

@@ -107,7 +107,13 @@ WORDS = {
 
 
 def _span(us: int) -> str:
-    return f"{us} µs" if us < 1000 else f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.2f} s"
+    return (
+        f"{us} µs"
+        if us < 1000
+        else f"{us / 1000:.1f} ms"
+        if us < 1_000_000
+        else f"{us / 1e6:.2f} s"
+    )
 
 
 def _meaning(message: wire.Message, note: Any, name: str) -> str:
@@ -168,7 +174,9 @@ class Lines:
             fault = None
         return kept, fault
 
-    def text(self, packet: Any, kept: list[tuple[wire.Message, Any]], fault: str | None) -> Iterator[str]:
+    def text(
+        self, packet: Any, kept: list[tuple[wire.Message, Any]], fault: str | None
+    ) -> Iterator[str]:
         """As lines."""
         time = self.relative(packet.time_ns)
         shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
@@ -198,7 +206,9 @@ class Lines:
                 found |= {"name": name} if name else {}
                 meaning = note._asdict()
                 del meaning["passes"], meaning["outstanding"]
-                found |= {key: value for key, value in meaning.items() if value is not None and value != 0}
+                found |= {
+                    key: value for key, value in meaning.items() if value is not None and value != 0
+                }
                 if note.usn is not None:
                     found |= {"usn": note.usn, "epoch": note.epoch}
             yield json.dumps(found)
@@ -252,7 +262,11 @@ def _decode_files(decoder: Decoder) -> None:
         lines = Lines(decoder, packets)
         for packet in packets:
             _packet(decoder, lines, packet)
-        if decoder.packets + decoder.malformed == before and options.where is None and options.start is None:
+        if (
+            decoder.packets + decoder.malformed == before
+            and options.where is None
+            and options.start is None
+        ):
             _explain_nothing(name, packets, options.port or [7447])
 
 

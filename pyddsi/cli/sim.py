@@ -13,10 +13,10 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
+from pyddsi.capture import Packet
 from pyddsi.cli._arguments import Parser
 from pyddsi.cli._books import Books, Sum
 from pyddsi.cli._seeds import Task, play
-from pyddsi.capture import Packet
 from pyddsi.cli.decode import Decoder, Lines, fault_object
 from pyddsi.testing import Packet as SimPacket
 from pyddsi.testing import (
@@ -135,8 +135,18 @@ def _decoded(packets: list[SimPacket]) -> Iterator[tuple[SimPacket, Lines, Packe
     lines = Lines(decoder)
     lines.first_ns = 0
     for packet in packets:
-        ends = packet.from_, packet.to
-        plain = Packet(packet.number + 1, packet.sent_ns, *ends, packet.data, "ok", True, (), True, False)  # noqa: FBT003
+        plain = Packet(
+            number=packet.number + 1,
+            time_ns=packet.sent_ns,
+            source=packet.from_,
+            destination=packet.to,
+            data=packet.data,
+            decode="ok",
+            extensions=True,
+            notes=(),
+            fault_passes=True,
+            stream=False,
+        )
         found, fault = decoder.messages(plain.data, plain.reading)
         yield packet, lines, plain, [(message, None) for message in found], fault
 

@@ -20,11 +20,17 @@ def everything(table: str) -> tuple[str, ...]:
     return tuple(column.name for column in columns(table))
 
 
-def rows(path: Path, table: str, parts: list[Range] | None = None, settings: Settings | None = None, **options: Any) -> list[Row]:
+def rows(
+    path: Path,
+    table: str,
+    parts: list[Range] | None = None,
+    settings: Settings | None = None,
+    **options: Any,
+) -> list[Row]:
     """The rows of a file, read at once or part by part, each part by a scan of its own."""
     found: list[Row] = []
     request = Request(table, everything(table), **options)
-    for i, part in enumerate(parts or [None]):  # type: ignore[list-item]
+    for i, part in enumerate(parts or [None]):
         scan = Scan(settings or Settings(), request)
         source = open_bytes(path)
         try:

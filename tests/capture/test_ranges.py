@@ -54,7 +54,19 @@ def added(found: list[Row], keys: tuple[str, ...]) -> dict[tuple[Any, ...], dict
 
 LEAST = {"first_ns", "first_usn", "gap_pkt", "repeat_pkt"}
 MOST = {"last_ns", "last_usn", "outstanding_max"}
-SAME = {"file", "src_ep", "dst_ep", "multicast", "conduit", "reliable", "seq_bits", "src", "dst", "flow", "epoch"}
+SAME = {
+    "file",
+    "src_ep",
+    "dst_ep",
+    "multicast",
+    "conduit",
+    "reliable",
+    "seq_bits",
+    "src",
+    "dst",
+    "flow",
+    "epoch",
+}
 
 
 def added_flows(found: list[Row]) -> dict[tuple[int, int], dict[str, Any]]:
@@ -89,7 +101,9 @@ def test_golden(name: str) -> None:
 def test_made_up(tmp_path: Path, seed: int) -> None:
     """The same with wrap-around at every length, gaps, fills, repeats and one flow that has most of it."""
     bits = (7, 14, 28, 56)[seed % 4]
-    made = traffic(seed, bits=bits, packets=400, loss=0.1, repeat=0.1, skew=0.9 if seed % 3 == 0 else 0.0)
+    made = traffic(
+        seed, bits=bits, packets=400, loss=0.1, repeat=0.1, skew=0.9 if seed % 3 == 0 else 0.0
+    )
     check(write(tmp_path / "made.pcap", made.frames), seed)
 
 

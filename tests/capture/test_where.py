@@ -55,7 +55,9 @@ def test_packets_go_by_the_same(tmp_path: object) -> None:  # noqa: ARG001
             for at, note in enumerate(packet.notes)
             if note.passes
         ]
-        assert found == [(row["pkt"], row["msg"]) for row in rows(URI, "messages", where=where)], where
+        assert found == [(row["pkt"], row["msg"]) for row in rows(URI, "messages", where=where)], (
+            where
+        )
 
 
 WRONG = [

@@ -47,7 +47,9 @@ def peer(number: int) -> tuple[str, int]:
     return f"10.0.{number // 200}.{number % 200 + 1}", 20000 + number
 
 
-def opening(number: int, bits: int, other: int) -> list[tuple[tuple[str, int], tuple[str, int], bytes]]:
+def opening(
+    number: int, bits: int, other: int
+) -> list[tuple[tuple[str, int], tuple[str, int], bytes]]:
     """OPEN, ACCEPT and the SYNCH that begins conduit 0."""
     properties = [] if bits == 14 else [wire.Property(4, bytes([bits]))]
     opened = wire.Open(1, b"id%d" % number, 50, ["udp/239.255.0.1:7447"], properties=properties)
@@ -59,7 +61,7 @@ def opening(number: int, bits: int, other: int) -> list[tuple[tuple[str, int], t
     ]
 
 
-def traffic(  # noqa: PLR0914 - a script with many knobs
+def traffic(
     seed: int,
     *,
     peers: int = 3,
@@ -98,7 +100,17 @@ def traffic(  # noqa: PLR0914 - a script with many knobs
         next_sn[who] = numbers[-1] + 1
         made.samples += len(numbers)
         data = b"".join(
-            wire.encode([wire.SData(n & mask, 1 + n % 7, b"x" * rand.randrange(20), reliable=True, sync=n % 8 == 0)])
+            wire.encode(
+                [
+                    wire.SData(
+                        n & mask,
+                        1 + n % 7,
+                        b"x" * rand.randrange(20),
+                        reliable=True,
+                        sync=n % 8 == 0,
+                    )
+                ]
+            )
             for n in numbers
         )
         send(peer(who), GROUP, data)
@@ -110,7 +122,11 @@ def traffic(  # noqa: PLR0914 - a script with many knobs
         if near and rand.random() < 0.3:
             n = rand.choice(near)
             lost[who].remove(n)
-            send(peer(who), GROUP, wire.encode([wire.SData(n & mask, 1 + n % 7, b"late", reliable=True)]))
+            send(
+                peer(who),
+                GROUP,
+                wire.encode([wire.SData(n & mask, 1 + n % 7, b"late", reliable=True)]),
+            )
             made.filled += 1
             made.samples += 1
         if rand.random() < answers:
@@ -121,7 +137,12 @@ def traffic(  # noqa: PLR0914 - a script with many knobs
 def records(frames: Iterable[Frame]) -> Iterator[bytes]:
     """The frames as records of a pcap file in nanoseconds."""
     for frame in frames:
-        packet = make.ethernet(make.ipv4(make.udp(frame.data, (frame.source, frame.target)), ways=(frame.source, frame.target)))
+        packet = make.ethernet(
+            make.ipv4(
+                make.udp(frame.data, (frame.source, frame.target)),
+                ways=(frame.source, frame.target),
+            )
+        )
         seconds, rest = divmod(frame.time_ns, 10**9)
         yield struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet
 

@@ -11,6 +11,7 @@ from pyddsi import cli
 from tests.cli.programs import ROOT, Captured, run
 
 SESSION = ("--group", "--interface", "--peer", "--no-shared", "--config")
+READING = ("--from", "--to", "--port", "--seq-bits", "--dedupe", "--strict")
 OPTIONS = {
     "pub": (*SESSION, "--file", "--size", "--count", "--rate", "--no-wait", "--metrics", "--json"),
     "sub": (*SESSION, "--where", "--count", "--timeout", "--raw", "--metrics", "--json"),
@@ -23,7 +24,11 @@ OPTIONS = {
     "bw": (*SESSION, "--window", "--every", "--json"),
     "doctor": (*SESSION, "--quiet", "--json"),
     "demo": ("--captures", "--json"),
-    "decode": ("--hex", "--json"),
+    "decode": ("--hex", "--count", *READING, "--where", "--json"),
+    "info": (*READING[2:], "--json"),
+    "analyse": ("--output", "--fail-if", "--engine", "--master", *READING[2:], "--json"),
+    "convert": (*READING, "--table", "--columns", "--window", "--where", "--ours", "--sort"),
+    "anonymize": (*READING, "--names", "--key"),
     "replay": (
         *SESSION,
         "--mode",
@@ -61,7 +66,7 @@ def test_help_of_command(command: str, capsys: Captured) -> None:
 
 WRONG = [
     (["pib"], "pyddsi: there is no command 'pib'; did you mean 'pub'?"),
-    (["qqqq"], "there are 'bw', 'decode'"),
+    (["qqqq"], "there are 'analyse', 'anonymize', 'bw'"),
     ([], "required: COMMAND"),
     (["--vresion"], "unrecognized argument '--vresion'; did you mean '--version'?"),
     (["pub"], "pyddsi: pub: the following arguments are required: NAME"),

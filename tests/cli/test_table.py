@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,11 @@ SHORT: dict[str, list[str]] = {
     "hz": ["x", "--seconds", "0.1"],
     "bw": ["x", "--seconds", "0.1"],
     "doctor": [],
+    "info": [CAPTURE],
+    "analyse": [CAPTURE],
     "decode": [CAPTURE],
+    "convert": [CAPTURE, "-o", "{tmp}/out.parquet"],
+    "anonymize": [CAPTURE, "-o", "{tmp}/out.pcapng"],
     "replay": [CAPTURE, "--max", "--no-wait"],
     "sim": ["--scenario", "loss", "--seed", "5"],
 }
@@ -34,12 +39,14 @@ def test_output(
     plain: bool,  # noqa: FBT001
     capsys: Captured,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """A program that reads the output would find colours in it, or a line that is no JSON."""
     monkeypatch.setenv("PYDDSI_GROUP", group())
     monkeypatch.chdir(ROOT)
     assert set(SHORT) | {"demo"} == set(cli.COMMANDS)  # of which test_demo.py looks at every line
-    status = run(command, *SHORT[command], *(["--json"] if plain else []))
+    words = [word.format(tmp=tmp_path) for word in SHORT[command]]
+    status = run(command, *words, *(["--json"] if plain else []))
     printed = capsys.readouterr()
     assert status in {0, 1}
     assert "\x1b" not in printed.out + printed.err

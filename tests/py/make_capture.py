@@ -9,14 +9,17 @@ left zero, as they are in captures taken before the network card filled them in.
 """
 
 import io
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable
 from ipaddress import ip_address
+from pathlib import Path
 
 from pyddsi.capture import Datagram, Segment, read_datagrams
 from pyddsi.errors import CaptureError
 
+CAPTURE = Path(__file__).resolve().parents[2] / "csrc" / "capture"
 TCP, UDP = 6, 17
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 IPV4, IPV6 = 0x0800, 0x86DD
@@ -190,7 +193,8 @@ def read(content: bytes) -> tuple[list[Datagram | Segment], Counter[str], Captur
                 items.append(item)  # noqa: PERF402 - what comes before the error counts
         except CaptureError as error:
             return items, capture.skipped, error
-        return items, capture.skipped, None
+        cut = CaptureError(capture.problems[0]) if capture.problems else None
+        return items, capture.skipped, cut
 
 
 def data(content: bytes) -> list[bytes]:
@@ -198,3 +202,12 @@ def data(content: bytes) -> list[bytes]:
     items, _, error = read(content)
     assert error is None
     return [item.data for item in items]
+
+
+def limit(name: str) -> int:
+    """A limit of the core's room for captures, as its headers have it."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(CAPTURE.glob("*.h")))
+    found = re.search(rf"#define {name}\s+(?:\\\n)?\s*(\S[^/\n]*)", text)
+    assert found is not None, name
+    number = re.sub(r"U?INT(32|64)_C\((\d+)\)|(\d+)U", lambda m: m[2] or m[3], found[1])
+    return int(eval(number, {"__builtins__": {}}))  # noqa: S307 - numbers and a shift, out of our own headers

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyddsi import wire
-from pyddsi.capture import Datagram, Endpoint, open_capture
+from pyddsi.capture import Datagram, Endpoint, read_datagrams
 from pyddsi.capture.replay import Pace, RawReplay, Recording, Route
 from pyddsi.capture.write import write_datagrams
 from pyddsi.errors import ReplayError
@@ -61,7 +61,7 @@ def receiver(*arguments: Any) -> Iterator[Receiver]:
 
 def datagrams(path: Path) -> list[Datagram]:
     """What a capture holds."""
-    with open_capture(path) as capture:
+    with read_datagrams(path) as capture:
         return [item for item in capture if isinstance(item, Datagram)]
 
 

@@ -5,15 +5,14 @@ lengths that contradict each other.
 
 import random
 import struct
-from collections import Counter
 
 import pytest
 
-from pyddsi.capture import Datagram, Endpoint, dissect
-from pyddsi.capture.fragments import WAIT_NS_MAX, WAITING_MAX
+from pyddsi.capture import Datagram
 from tests.py import make_capture as make
 from tests.py.make_capture import data, read
 
+WAIT_NS_MAX, WAITING_MAX = make.limit("PDI_PIECES_WAIT_NS"), make.limit("PDI_PIECES_WAITING_MAX")
 PACKET = make.ipv4(make.udp(b"hello"))
 PACKET6 = make.ipv6(make.udp(b"hello", (make.HERE6, make.THERE6)))
 COOKED = struct.pack(">HHH8s", 0, 1, 6, bytes(8))
@@ -135,18 +134,6 @@ def test_skipped(link: int, frame: bytes, reason: str) -> None:
     else:
         assert why == {reason: 1}
         assert [item.number for item in items] == [2]
-
-
-def test_endpoints_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scan of all ports would fill the memory with endpoints, or endpoints be mixed up when room is made."""
-    monkeypatch.setattr(dissect, "FLOWS_MAX", 3)
-    dissector = dissect.Dissector(Counter())
-    for port in (*range(1, 10), 1, 9, 2):
-        packet = make.ipv4(make.udp(b"", (("10.0.0.1", port), make.THERE)))
-        found = dissector.dissect((1, None, 101, packet, 0, len(packet)))
-        assert found is not None
-        assert found.source == Endpoint("10.0.0.1", port)
-        assert len(dissector._flows) <= 3
 
 
 @pytest.mark.parametrize("length", [0, 7, 20, 65535])

@@ -8,16 +8,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from pyddsi.capture import Endpoint, Segment, tcp
-from pyddsi.capture.tcp import (
-    DIRECTIONS_MAX,
-    HELD_BYTES_MAX,
-    HELD_OVERHEAD_BYTES,
-    JUMP_BYTES_MAX,
-)
+from pyddsi.capture import Endpoint, Segment
 from tests.py import make_capture as make
 from tests.py.make_capture import ACK, FIN, RST, SYN, read
 
+DIRECTIONS_MAX = make.limit("PDI_TCP_DIRECTIONS_MAX")
+HELD_BYTES_MAX = make.limit("PDI_TCP_HELD_MAX")
+HELD_OVERHEAD_BYTES = make.limit("PDI_TCP_HELD_OVERHEAD")
+JUMP_BYTES_MAX = make.limit("PDI_TCP_JUMP_MAX")
 FORTH = (make.HERE, make.THERE)
 BACK = (make.THERE, make.HERE)
 
@@ -158,26 +156,6 @@ def test_held_is_bounded(size: int) -> None:
     early = segments([*packets[:-1], packet(b"?", 5)])
     assert not any(item.lost for item in early)
     assert [item.number for item in early][:3] == [1, many + 1, 2]
-
-
-def test_held_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many connections with a hole each would together fill the memory."""
-    cost = 1000 + HELD_OVERHEAD_BYTES
-    monkeypatch.setattr(tcp, "HELD_TOTAL_BYTES_MAX", 6 * cost)
-    packets = []
-    for port in (1, 2, 3):
-        ways = (("10.0.0.1", port), make.THERE)
-        packets += [packet(b"a", 0, ways=ways)]
-        packets += [packet(bytes(1000), 2 + 1000 * n, ways=ways) for n in range(3)]
-    packets += [packet(b"b", 1, ways=(("10.0.0.1", 1), make.THERE))]
-    found = segments([*packets, packet(b"a", 0), packet(b"c", 2)])
-    assert [item.number for item in found] == [1, 5, 9, 10, 11, 12, 13, 2, 3, 4, 14, 6, 7, 8, 15]
-    assert [item.number for item in found if item.lost] == [10, 6, 15]
-    # what a reset lets go makes room again
-    reset = packet(b"", 0, RST, ways=(("10.0.0.1", 1), make.THERE))
-    closing = packet(b"b", 1, ways=(("10.0.0.1", 2), make.THERE))
-    found = segments([*packets[:4], reset, *packets[4:-1], closing])
-    assert [item.number for item in found] == [1, 2, 3, 4, 5, 6, 10, 14, 7, 8, 9, 11, 12, 13]
 
 
 def test_cut_by_snap_length() -> None:

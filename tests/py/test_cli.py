@@ -36,7 +36,7 @@ acceptor=af03706c345dab0518dc6a5356505927 lease=50 properties=[authentication:02
     7     0.000151 10.77.0.2:46376 → 10.77.0.1:48935  c2 CONDUIT conduit=2
     7     0.000151 10.77.0.2:46376 → 10.77.0.1:48935  c2 SYNCH SRU sn=1 count=1
     8     0.000162 10.77.0.1:48935 → 10.77.0.2:46376  c2 CONDUIT conduit=2
-    8     0.000162 10.77.0.1:48935 → 10.77.0.2:46376  c2 ACKNACK M sn=0 mask=0
+    8     0.000162 10.77.0.1:48935 → 10.77.0.2:46376  c2 ACKNACK M sn=0 mask=0  [answer after 11 µs]
 """
 
 Captured = pytest.CaptureFixture[str]
@@ -215,23 +215,24 @@ def test_files_that_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
     empty, foreign, cut = tmp_path / "empty.pcap", tmp_path / "text.pcap", tmp_path / "cut.pcap"
     empty.write_bytes(b"")
     foreign.write_text("this is no capture\n" * 10)
+    (tmp_path / "folder").mkdir()
     cut.write_bytes(Path(PUBSUB).read_bytes()[:500])
     for file, words in (
         (tmp_path / "missing.pcap", "there is no such file"),
         (empty, "is empty"),
         (foreign, "is not a capture"),
-        (tmp_path, "is a directory"),
+        (tmp_path / "folder", "has no captures in it"),
     ):
         for options in ([], ["--json"], ["--count", "--json"]):
             assert run("decode", *options, str(file)) == 2
             printed = capsys.readouterr()
             assert printed.out in {"", "{}\n"}
             one_line(printed.err, str(file), words)
-    assert run("decode", str(cut)) == 2
+    assert run("decode", str(cut)) == 0
     printed = capsys.readouterr()
     assert printed.out == "".join(FIRST_LINES.splitlines(keepends=True)[:7])
-    one_line(printed.err, "cut off", "6 packets were read")
-    assert run("decode", "--count", "--json", str(cut), PUBSUB) == 2
+    one_line(printed.err, "warning", "cut off", "6 packets were read")
+    assert run("decode", "--strict", "--count", "--json", str(cut), PUBSUB) == 2
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {
         "SCOUT": 2,
@@ -320,7 +321,7 @@ def test_help(capsys: Captured) -> None:
         (["decode", "--hex", "00", "x"], "--hex"),
         (["decode", "--reading", "loose", "x"], "loose"),
         (["decode", "--seq-bits", "many", "x"], "--seq-bits"),
-        (["decode", "--seq-bits", "6", "x"], "7 to 56 bits, not 6"),
+        (["decode", "--seq-bits", "6", "x"], "'6' is not a whole number from 7 to 56"),
         (["nonsense"], "nonsense"),
     ],
 )

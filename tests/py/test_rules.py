@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from pyddsi import names, wire
+from pyddsi import capture, names, wire
 from pyddsi._native import ffi, lib
-from pyddsi import capture
 from pyddsi.capture import Packet
 from pyddsi.errors import InvalidNameError
 from tests.py.golden import CAPTURES

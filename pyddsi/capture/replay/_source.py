@@ -14,6 +14,7 @@ what is larger, and what leaps by more than a day, is a clock that was set: the 
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from pyddsi import wire
 from pyddsi._values import SECOND
 from pyddsi.capture import Endpoint
 from pyddsi.capture._bytes import open_bytes
+from pyddsi.capture._capture import CaptureWarning
 from pyddsi.capture._packet import Packets
 from pyddsi.capture._scan import Settings
 from pyddsi.errors import ReplayError
@@ -238,9 +240,13 @@ class Recording:
             at = clock.at(found.time_ns)
             ends = found.source, found.destination
             yield (
-                Packet(file, found.number, at, found.time_ns, *ends, found.data, found.stream, passing),
+                Packet(
+                    file, found.number, at, found.time_ns, *ends, found.data, found.stream, passing
+                ),
                 messages,
             )
+        for problem in packets.scan.problems:
+            warnings.warn(problem.text, CaptureWarning, stacklevel=2)
         facts = packets.scan.facts()
         self._captured += facts.frames
         self._foreign += Counter({"UDP": facts.foreign_udp, "TCP": facts.foreign_tcp})

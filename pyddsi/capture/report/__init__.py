@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from pyddsi.capture.report._local import collect
 from pyddsi.capture.report._page import render
-from pyddsi.capture.report._picture import RESOURCES_MAX, WINDOWS_MAX, Picture, Point, Series, window_of
+from pyddsi.capture.report._picture import (
+    RESOURCES_MAX,
+    WINDOWS_MAX,
+    Picture,
+    Point,
+    Series,
+    window_of,
+)
 
 __all__ = [
     "RESOURCES_MAX",

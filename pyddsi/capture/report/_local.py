@@ -35,7 +35,9 @@ def _windows(picture: Picture) -> range:
     return range(first, info.last_ns + 1, picture.window_ns)
 
 
-def rates_of(picture: Picture, rows: Iterable[tuple[int, int | None, int]], names: dict[int | None, str]) -> list[Series]:
+def rates_of(
+    picture: Picture, rows: Iterable[tuple[int, int | None, int]], names: dict[int | None, str]
+) -> list[Series]:
     """Lines from (window in ns, rid, messages): the largest resources each, and the others together."""
     sums: dict[int | None, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for window, rid, messages in rows:
@@ -50,7 +52,10 @@ def rates_of(picture: Picture, rows: Iterable[tuple[int, int | None, int]], name
             into[window] += messages
     seconds = picture.window_ns / SECOND
     return [
-        Series(title, tuple(Point(window, line.get(window, 0) / seconds) for window in _windows(picture)))
+        Series(
+            title,
+            tuple(Point(window, line.get(window, 0) / seconds) for window in _windows(picture)),
+        )
         for title, line in lines.items()
     ]
 
@@ -125,7 +130,8 @@ def _losses(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int]]:
         )
         sums = rows.group_by(["window", "event"]).aggregate([("gap", "sum"), ([], "count_all")])
         for window, event, gap, count in zip(
-            *(sums[name].to_pylist() for name in ("window", "event", "gap_sum", "count_all")), strict=True
+            *(sums[name].to_pylist() for name in ("window", "event", "gap_sum", "count_all")),
+            strict=True,
         ):
             if window is not None:
                 yield window, names[event], gap if event == 2 else count
@@ -134,7 +140,9 @@ def _losses(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int]]:
 def _times(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int, int]]:
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    for batch in capture.reader("messages", ["ts_ns", "answer_us", "delivery_us"], where="kind == ACKNACK"):
+    for batch in capture.reader(
+        "messages", ["ts_ns", "answer_us", "delivery_us"], where="kind == ACKNACK"
+    ):
         windows = _window_column(batch["ts_ns"], window_ns)
         for what in ("answer", "delivery"):
             rows = pa.table({"window": windows, "us": batch[f"{what}_us"]}).drop_null()
@@ -146,7 +154,9 @@ def collect(capture: Capture, *, progress: Callable[[int, int], None] | None = N
     """Read the capture, some times over, and add up. Needs pyarrow."""
     info = capture.info(progress=progress)
     picture = Picture(info, window_of(info))
-    names: dict[int | None, str] = {resource.rid: resource.uri for resource in info.resources if resource.uri}
+    names: dict[int | None, str] = {
+        resource.rid: resource.uri for resource in info.resources if resource.uri
+    }
     picture.rates = rates_of(picture, _rates(capture, picture.window_ns), names)
     picture.losses = losses_of(picture, _losses(capture, picture.window_ns))
     picture.times = times_of(picture, _times(capture, picture.window_ns))

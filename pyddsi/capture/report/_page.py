@@ -68,11 +68,23 @@ def _things(number: int, one: str) -> str:
 def _us(us: int | None) -> str:
     if us is None:
         return ""
-    return f"{us:,} µs" if us < 1000 else f"{us / 1000:,.1f} ms" if us < 1_000_000 else f"{us / 1e6:,.2f} s"
+    return (
+        f"{us:,} µs"
+        if us < 1000
+        else f"{us / 1000:,.1f} ms"
+        if us < 1_000_000
+        else f"{us / 1e6:,.2f} s"
+    )
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds:,.1f} s" if seconds < 300 else f"{seconds / 60:,.1f} min" if seconds < 18000 else f"{seconds / 3600:,.1f} h"
+    return (
+        f"{seconds:,.1f} s"
+        if seconds < 300
+        else f"{seconds / 60:,.1f} min"
+        if seconds < 18000
+        else f"{seconds / 3600:,.1f} h"
+    )
 
 
 # ---- what it opens with ----
@@ -83,9 +95,10 @@ def _sentence(info: Info) -> str:
     worst = [finding for finding in info.findings if finding.severity == "error"]
     data = sum(conduit.messages for conduit in info.conduits)
     lost = info.repeats - info.pre_sync
+    who = _things(len(info.peers), "peer")
+    what = _things(info.messages, "message")
     parts = [
-        f"{_things(len(info.peers), 'peer')} exchanged {_things(info.messages, 'message')} in {_span(info.seconds)}, over "
-        f"{_things(len(info.sessions), 'session')}."
+        f"{who} exchanged {what} in {_span(info.seconds)}, over {_things(len(info.sessions), 'session')}."
     ]
     if lost or info.missing:
         share = (lost + info.missing) / max(1, data)
@@ -140,7 +153,9 @@ def _facts(info: Info) -> Iterator[str]:
 
 
 def _keys(names: Sequence[str]) -> str:
-    return " ".join(f'<span class="key c{i % 7}"><i></i>{escape(name)}</span>' for i, name in enumerate(names))
+    return " ".join(
+        f'<span class="key c{i % 7}"><i></i>{escape(name)}</span>' for i, name in enumerate(names)
+    )
 
 
 def _figure(title: str, caption: str, svg: str, keys: Sequence[str] = ()) -> Iterator[str]:
@@ -160,7 +175,10 @@ def _width(picture: Picture) -> str:
 
 def _rates(picture: Picture, axis: _svg.Axis) -> Iterator[str]:
     if picture.rates:
-        lines = [(series.name, [(point.time_ns, point.value) for point in series.points]) for series in picture.rates]
+        lines = [
+            (series.name, [(point.time_ns, point.value) for point in series.points])
+            for series in picture.rates
+        ]
         yield from _figure(
             "Messages a second, by resource",
             f"Each point stands for {_width(picture)}; repeats are counted as well.",
@@ -172,7 +190,9 @@ def _rates(picture: Picture, axis: _svg.Axis) -> Iterator[str]:
 def _losses(picture: Picture, axis: _svg.Axis, losses: Sequence[Losses]) -> Iterator[str]:
     if not any(loss[1:] != (0, 0, 0, 0) for loss in losses):
         return
-    stacks = [(loss.time_ns, (loss.repeats, loss.pre_sync, loss.gaps, loss.fills)) for loss in losses]
+    stacks = [
+        (loss.time_ns, (loss.repeats, loss.pre_sync, loss.gaps, loss.fills)) for loss in losses
+    ]
     yield from _figure(
         "Losses",
         f"Samples in {_width(picture)}. Repeated: lost behind the place of capture. Passed over: lost before it, or by the capturing.",
@@ -188,21 +208,31 @@ def _times(picture: Picture, axis: _svg.Axis, times: Sequence[Times]) -> Iterato
             f"From the first transmission of a message to the first acknowledgement that covers it, in {_width(picture)}: the line is the "
             "median, the band reaches to the 99th percentile. Long where the sender asks seldom, or has to repeat.",
             _svg.bands(
-                "Time until acknowledged", axis, [(time.time_ns, time.delivery_p50, time.delivery_p99) for time in times], 0
+                "Time until acknowledged",
+                axis,
+                [(time.time_ns, time.delivery_p50, time.delivery_p99) for time in times],
+                0,
             ),
         )
     if any(time.answer_p50 is not None for time in times):
         yield from _figure(
             "Time to answer",
             "From the last message that asked for an acknowledgement to the acknowledgement: how awake the receivers are.",
-            _svg.bands("Time to answer", axis, [(time.time_ns, time.answer_p50, time.answer_p99) for time in times], 2),
+            _svg.bands(
+                "Time to answer",
+                axis,
+                [(time.time_ns, time.answer_p50, time.answer_p99) for time in times],
+                2,
+            ),
         )
 
 
 def _lane(info: Info, session: Session) -> tuple[str, int, int, str, str]:
     first = session.accept_ns or session.open_ns or info.first_ns or 0
     last = session.end_ns or info.last_ns or first
-    kind = {"capture_end": "open", "again": "closed", "evicted": "closed"}.get(session.end, session.end)
+    kind = {"capture_end": "open", "again": "closed", "evicted": "closed"}.get(
+        session.end, session.end
+    )
     margin = "" if session.margin_us is None else f"margin {session.margin_us / 1e6:.1f} s"
     text = margin if session.end == "capture_end" else session.end
     if session.accept_ns is None:
@@ -214,9 +244,15 @@ def _sessions(info: Info, axis: _svg.Axis) -> Iterator[str]:
     if not info.sessions:
         return
     order = {"expired": 0, "refused": 1, "moved": 2, "again": 2}
-    chosen = sorted(info.sessions, key=lambda session: (order.get(session.end, 3), session.margin_us or 0))[:SESSIONS_MAX]
+    chosen = sorted(
+        info.sessions, key=lambda session: (order.get(session.end, 3), session.margin_us or 0)
+    )[:SESSIONS_MAX]
     chosen.sort(key=lambda session: session.accept_ns or session.open_ns or 0)
-    more = f" {len(info.sessions) - SESSIONS_MAX:,} more are not shown." if len(info.sessions) > SESSIONS_MAX else ""
+    more = (
+        f" {len(info.sessions) - SESSIONS_MAX:,} more are not shown."
+        if len(info.sessions) > SESSIONS_MAX
+        else ""
+    )
     yield from _figure(
         "Sessions",
         f"Who with whom, from when until when; the margin is the least distance of a silence to the lease.{more}",
@@ -241,10 +277,21 @@ def _flow(conduit: Conduit) -> str:
 
 
 def _flows(info: Info) -> Iterator[str]:
-    worst = sorted(info.conduits, key=lambda c: (-(c.repeats - c.pre_sync + max(0, c.missing)), -c.messages))[:FLOWS_MAX]
+    worst = sorted(
+        info.conduits, key=lambda c: (-(c.repeats - c.pre_sync + max(0, c.missing)), -c.messages)
+    )[:FLOWS_MAX]
     if not worst:
         return
-    head = ("conduit", "messages", "repeated", "of these before SYNCH", "missing", "NACKs", "acknowledged p50", "p99")
+    head = (
+        "conduit",
+        "messages",
+        "repeated",
+        "of these before SYNCH",
+        "missing",
+        "NACKs",
+        "acknowledged p50",
+        "p99",
+    )
     yield "<h2>Conduits, the worst first</h2>"
     yield '<div class="scroll"><table><tr>' + "".join(f"<th>{word}</th>" for word in head) + "</tr>"
     yield from map(_flow, worst)
@@ -256,9 +303,15 @@ def _flows(info: Info) -> Iterator[str]:
 def render(picture: Picture) -> str:
     """The page."""
     info = picture.info
-    names = ", ".join(info.files[:3]) + (f" and {len(info.files) - 3} more" if len(info.files) > 3 else "")
+    names = ", ".join(info.files[:3]) + (
+        f" and {len(info.files) - 3} more" if len(info.files) > 3 else ""
+    )
     axis = _svg.Axis(info.first_ns or 0, max((info.first_ns or 0) + 1, info.last_ns or 0))
-    when = f"{moment(info.first_ns)} to {moment(info.last_ns)}" if info.first_ns is not None else "no times"
+    when = (
+        f"{moment(info.first_ns)} to {moment(info.last_ns)}"
+        if info.first_ns is not None
+        else "no times"
+    )
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -272,7 +325,7 @@ def render(picture: Picture) -> str:
         *_times(picture, axis, picture.times),
         *_sessions(info, axis),
         *_flows(info),
-        f'<p class="soft">Times are UTC. Made by pyddsi {escape(pyddsi.__version__)}.</p>',
+        f'<p class="soft">Times are UTC. Made by pyddsi {escape(str(pyddsi.__version__))}.</p>',
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"

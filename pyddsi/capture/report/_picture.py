@@ -31,7 +31,7 @@ FLOWS_MAX = 15
 PLACES = 512
 
 # Widths of windows that people can read, in nanoseconds.
-STEPS = [n * 10**e for e in range(3, 18) for n in (1, 2, 5)]
+STEPS: list[int] = [n * 10**e for e in range(3, 18) for n in (1, 2, 5)]
 
 
 class Point(NamedTuple):

@@ -51,7 +51,13 @@ def _number(value: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds < 300 else f"{seconds / 60:g} min" if seconds < 18000 else f"{seconds / 3600:g} h"
+    return (
+        f"{seconds:g} s"
+        if seconds < 300
+        else f"{seconds / 60:g} min"
+        if seconds < 18000
+        else f"{seconds / 3600:g} h"
+    )
 
 
 def _open(title: str, height: int = HEIGHT) -> list[str]:
@@ -69,8 +75,12 @@ def _time_axis(axis: Axis, height: int) -> list[str]:
             break
         x = axis.x(axis.first_ns + round(at * SECOND))
         anchor = "start" if at == 0 else "end" if x > WIDTH - RIGHT - 20 else "middle"
-        found.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
-        found.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}">{_seconds(at)}</text>')
+        found.append(
+            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>'
+        )
+        found.append(
+            f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}">{_seconds(at)}</text>'
+        )
     return found
 
 
@@ -78,8 +88,12 @@ def _value_axis(ticks: Sequence[tuple[float, str]], y: dict[float, float]) -> li
     found = []
     for value, text in ticks:
         at = y[value]
-        found.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        found.append(f'<text class="tick" x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>')
+        found.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        )
+        found.append(
+            f'<text class="tick" x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
+        )
     return found
 
 
@@ -100,8 +114,13 @@ def lines(title: str, axis: Axis, series: Sequence[tuple[str, Sequence[tuple[int
     ticks, y, scale = _linear(top)
     found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
     for i, (name, points) in enumerate(series):
-        path = " ".join(f"{axis.x(time_ns):.1f},{HEIGHT - BOTTOM - value * scale:.1f}" for time_ns, value in points)
-        found.append(f'<polyline class="line c{i % 7}" points="{path}"><title>{escape(name)}</title></polyline>')
+        path = " ".join(
+            f"{axis.x(time_ns):.1f},{HEIGHT - BOTTOM - value * scale:.1f}"
+            for time_ns, value in points
+        )
+        found.append(
+            f'<polyline class="line c{i % 7}" points="{path}"><title>{escape(name)}</title></polyline>'
+        )
     return "\n".join([*found, "</svg>"])
 
 
@@ -128,7 +147,9 @@ def _us(us: float) -> str:
     return f"{us:g} µs" if us < 1000 else f"{us / 1000:g} ms" if us < 1e6 else f"{us / 1e6:g} s"
 
 
-def bands(title: str, axis: Axis, points: Sequence[tuple[int, int | None, int | None]], colour: int) -> str:
+def bands(
+    title: str, axis: Axis, points: Sequence[tuple[int, int | None, int | None]], colour: int
+) -> str:
     """From the median to the 99th percentile over time, in microseconds on a logarithmic axis."""
     values = [value for _, low, high in points for value in (low, high) if value is not None]
     least, most = max(1, min(values, default=1)), max(10, max(values, default=10))
@@ -136,10 +157,18 @@ def bands(title: str, axis: Axis, points: Sequence[tuple[int, int | None, int | 
     room = HEIGHT - TOP - BOTTOM
 
     def y(us: float) -> float:
-        return HEIGHT - BOTTOM - (log10(max(us, 10.0**low_power)) - low_power) / (high_power - low_power) * room
+        return (
+            HEIGHT
+            - BOTTOM
+            - (log10(max(us, 10.0**low_power)) - low_power) / (high_power - low_power) * room
+        )
 
     ticks = [(10.0**power, _us(10.0**power)) for power in range(low_power, high_power + 1)]
-    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, {value: y(value) for value, _ in ticks})]
+    found = [
+        *_open(title),
+        *_time_axis(axis, HEIGHT),
+        *_value_axis(ticks, {value: y(value) for value, _ in ticks}),
+    ]
     runs: list[list[tuple[float, float, float]]] = [[]]
     for time_ns, low, high in points:  # windows without a value part the band
         if low is None or high is None:
@@ -149,7 +178,9 @@ def bands(title: str, axis: Axis, points: Sequence[tuple[int, int | None, int | 
     for run in filter(None, runs):
         if len(run) == 1:
             x, low_y, high_y = run[0]
-            found.append(f'<line class="range c{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{low_y:.1f}" y2="{high_y:.1f}"/>')
+            found.append(
+                f'<line class="range c{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{low_y:.1f}" y2="{high_y:.1f}"/>'
+            )
             found.append(f'<circle class="dot c{colour}" cx="{x:.1f}" cy="{low_y:.1f}" r="2"/>')
             continue
         upper = " ".join(f"{x:.1f},{high_y:.1f}" for x, _, high_y in run)

@@ -1,0 +1,272 @@
+/* trace_number.c - numbers: what a message is to those of its flow that were seen before.
+ *
+ *     usn    0  1  2  3  .  .  6  7  8              highest = 8
+ *            │        │  └missing┘   │              4, 5 and 6 are asked for again, by somebody:
+ *            base     acked                         4 fills, 6 repeats, 9 is next
+ *
+ * A number is unwrapped to the count nearest to the highest one so far; so a jump of less than half the circle is
+ * understood, and a repetition never moves the highest. What lies farther away, or comes after a silence in which the flow
+ * at its own pace could have gone half round, is ambiguous: its count is then as good a guess as any, and it is no gap.
+ *
+ * What is remembered of single numbers, when they were first sent and which are missing, is in trace_sent.c.
+ */
+#include "capture/trace_inside.h"
+
+static bool is_data(unsigned kind)
+{
+    return kind == PYDDSI_SDATA || kind == PYDDSI_WDATA || kind == PYDDSI_BDATA;
+}
+
+/* Whether the flow, at its own pace, could have gone half round since its last message. */
+static bool could_have_wrapped(const struct pdi_flow *flow, const struct pdi_seq *seq,
+                               int64_t time_ns)
+{
+    if (flow->seen < 16 || flow->last_ns == PDI_NONE64 || flow->begun_ns == PDI_NONE64 ||
+        time_ns <= flow->last_ns) {
+        return false;
+    }
+    int64_t lived = flow->last_ns - flow->begun_ns;
+    return lived > 0 && (double)(time_ns - flow->last_ns) * (double)flow->seen >
+                            (double)lived * (double)seq->half;
+}
+
+/* A message at or below the highest: what is it? */
+static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn,
+                      const pyddsi_message *message, pyddsi_note *note, int64_t time_ns)
+{
+    if (!flow->reliable) {
+        flow->t_old++;
+        return PDI_SEQ_OLD;
+    }
+    if (usn < flow->lowest) {
+        flow->t_ambiguous++; /* from before the capture began, or the epoch */
+        return PDI_SEQ_AMBIGUOUS;
+    }
+    if (flow->missing != PDI_NONE32 && pdi_missing_take(trace, flow, usn)) {
+        flow->t_fills++;
+        flow->t_missing--;
+        if (is_data(message->kind)) {
+            trace->samples_missing--;
+            trace->samples_filled++;
+        }
+        if (flow->sent != PDI_NONE32 && usn >= flow->base && time_ns != PDI_TIME_NONE) {
+            *pdi_flow_sent_at(trace, flow, usn) = (uint64_t)time_ns;
+        }
+        return PDI_SEQ_FILL;
+    }
+    note->since_first_us = pdi_trace_us(pdi_flow_sent(trace, flow, usn), time_ns);
+    bool early = !flow->synched || usn <= flow->presync;
+    flow->t_repeats++;
+    flow->t_presync += early;
+    if (is_data(message->kind)) {
+        trace->samples_repeated++;
+        trace->samples_presync += early;
+    }
+    return early ? PDI_SEQ_PRE_SYNC : PDI_SEQ_REPEAT;
+}
+
+/* Whether the counter has begun anew: somebody else runs at this endpoint; or it has greeted somebody and counts from 0
+ * again, where 0 is neither the next number nor one that was asked for. */
+static bool begins_anew(const struct pdi_trace *trace, const struct pdi_flow *flow, uint64_t sn,
+                        int64_t usn)
+{
+    const struct pdi_party *sender = &trace->parties[flow->source];
+    return sender->lives != flow->lives ||
+           (sn == 0 && flow->highest >= 1 && usn != flow->highest + 1 &&
+            sender->greetings != flow->greetings && !flow->zero_wanted);
+}
+
+/* Finds the event of a number, and moves the highest. */
+static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message *message,
+                  pyddsi_note *note, int64_t time_ns)
+{
+    struct pdi_flow *flow = &trace->flows[index];
+    struct pdi_seq seq = pdi_trace_seq(flow);
+    uint64_t sn = message->sn & seq.mask;
+    int64_t usn = (int64_t)sn;
+    bool resets = false;
+    if (flow->begun) {
+        usn = pdi_seq_unwrap(&seq, flow->highest, sn);
+        resets = begins_anew(trace, flow, sn, usn);
+    }
+    if (!flow->begun || resets) {
+        if (resets) {
+            if (trace->listener.flow_goes != NULL) {
+                trace->listener.flow_goes(trace->listener.context, index);
+                pdi_flow_tally(flow);
+                pdi_histograms_free(trace, flow);
+            }
+            pdi_flow_restart(trace, index);
+            flow->synched =
+                flow->synched && flow->synch_greetings == trace->parties[flow->source].greetings;
+            flow->epoch++;
+            flow->t_resets++;
+            usn = (int64_t)sn;
+        }
+        flow->begun = 1;
+        flow->highest = usn - 1;
+        flow->base = flow->acked = flow->lowest = usn;
+        note->event = resets ? PDI_SEQ_RESET : PDI_SEQ_FIRST;
+    } else if (usn == flow->highest + 1) {
+        note->event = PDI_SEQ_NEXT;
+    } else if (usn <= flow->highest) {
+        note->event = behind(trace, flow, usn, message, note, time_ns);
+        note->usn = usn;
+        return;
+    } else if (could_have_wrapped(flow, &seq, time_ns)) {
+        note->event = PDI_SEQ_AMBIGUOUS;
+        flow->t_ambiguous++;
+    } else {
+        uint64_t gap = (uint64_t)(usn - flow->highest - 1);
+        note->event = PDI_SEQ_GAP;
+        note->gap = gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
+        flow->t_gaps++;
+        flow->t_missing += (int64_t)gap;
+        if (is_data(message->kind)) {
+            trace->samples_missing += (int64_t)gap;
+        }
+        if (flow->reliable) {
+            pdi_missing_add(trace, flow, flow->highest + 1, usn - 1);
+        }
+    }
+    note->usn = usn;
+    if (flow->reliable) {
+        pdi_sent_note(trace, flow, usn, time_ns);
+    } else {
+        flow->highest = usn;
+        flow->base = usn + 1;
+    }
+}
+
+static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
+                  const pyddsi_message *message, const pyddsi_note *note)
+{
+    flow->t_messages++;
+    flow->t_packets += flow->t_packet != packet->number;
+    flow->t_packet = packet->number;
+    if (is_data(message->kind)) {
+        flow->t_samples++;
+        flow->t_bytes +=
+            message->kind == PYDDSI_BDATA ? message->samples.size : message->payload.size;
+    }
+    if (packet->time_ns != PDI_TIME_NONE) {
+        if (flow->t_first_ns == PDI_NONE64 || packet->time_ns < flow->t_first_ns) {
+            flow->t_first_ns = packet->time_ns;
+        }
+        flow->t_last_ns = packet->time_ns > flow->t_last_ns ? packet->time_ns : flow->t_last_ns;
+    }
+    if (note->event == PDI_SEQ_GAP && flow->t_gap_packet == 0) {
+        flow->t_gap_packet = packet->number;
+    }
+    if (note->event == PDI_SEQ_REPEAT && flow->t_repeat_packet == 0) {
+        flow->t_repeat_packet = packet->number;
+    }
+    if (flow->t_first_usn == PDI_NONE64 || note->usn < flow->t_first_usn) {
+        flow->t_first_usn = note->usn;
+    }
+    flow->t_last_usn = note->usn > flow->t_last_usn ? note->usn : flow->t_last_usn;
+}
+
+/* The events of the table that dashboards read; a message that is simply the next has none. */
+static void tell(struct pdi_trace *trace, const struct pdi_flow *flow, const pyddsi_note *note,
+                 int64_t time_ns)
+{
+    unsigned type = note->event == PDI_SEQ_GAP ? PDI_EVENT_GAP
+                    : note->event == PDI_SEQ_REPEAT || note->event == PDI_SEQ_PRE_SYNC
+                        ? PDI_EVENT_REPEAT
+                    : note->event == PDI_SEQ_FILL ? PDI_EVENT_FILL
+                                                  : PDI_EVENT_RESET;
+    struct pdi_event *event = pdi_trace_event(trace, type, time_ns);
+    event->flow = flow->id;
+    event->epoch = flow->epoch;
+    event->peer = trace->parties[flow->source].ep;
+    event->usn_from = note->usn;
+    event->usn_to = note->usn;
+    if (type == PDI_EVENT_GAP) {
+        event->usn_from = note->usn - note->gap;
+        event->usn_to = note->usn - 1;
+    }
+    event->value_us = note->since_first_us;
+    if (note->event == PDI_SEQ_PRE_SYNC) {
+        pdi_event_say(event, "pre-sync", 0);
+    } else if (note->event == PDI_SEQ_AMBIGUOUS) {
+        pdi_event_say(event, "ambiguous", 0);
+    }
+}
+
+void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                    const pyddsi_message *message, pyddsi_note *note)
+{
+    bool reliable = !is_data(message->kind) || (message->flags & PYDDSI_R) != 0;
+    uint32_t index =
+        pdi_flow_get(trace, packet->source, packet->target, message->conduit, reliable);
+    struct pdi_flow *flow = &trace->flows[index];
+    while (message->sn >> flow->seq_bits != 0) { /* 14, 28, 56: then all fit */
+        flow->seq_bits = flow->seq_bits < 14 ? 14 : flow->seq_bits < 28 ? 28 : 56;
+        if (message->sn >> 56 != 0) {
+            break;
+        }
+    }
+    place(trace, index, message, note, packet->time_ns);
+    note->flow = flow->id;
+    note->epoch = flow->epoch;
+    flow->greetings = trace->parties[packet->source].greetings;
+    flow->lives = trace->parties[packet->source].lives;
+    flow->zero_wanted = flow->zero_wanted && message->sn != 0;
+    flow->seen++;
+    flow->begun_ns = flow->begun_ns == PDI_NONE64 ? packet->time_ns : flow->begun_ns;
+    flow->last_ns = packet->time_ns;
+    if (message->flags & PYDDSI_S) {
+        flow->asked_ns = packet->time_ns;
+        flow->asks++;
+    }
+    tally(flow, packet, message, note);
+    if (note->event != PDI_SEQ_NEXT && note->event != PDI_SEQ_FIRST && note->event != PDI_SEQ_OLD) {
+        tell(trace, flow, note, packet->time_ns);
+    }
+}
+
+/* The flow that a SYNCH is about: that to groups if it has begun, for a newcomer gets a SYNCH of his own; else the one to
+ * where the SYNCH goes. */
+static uint32_t synched_flow(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                             uint64_t conduit)
+{
+    uint32_t flow = pdi_flow_find(trace, packet->source, PDI_ALL_GROUPS, conduit, true);
+    if (flow != PDI_NONE32 && trace->flows[flow].begun) {
+        return flow;
+    }
+    return pdi_flow_get(trace, packet->source, packet->target, conduit, true);
+}
+
+void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                    const pyddsi_message *message, pyddsi_note *note)
+{
+    struct pdi_flow *flow = &trace->flows[synched_flow(trace, packet, message->conduit)];
+    note->outstanding = message->flags & PYDDSI_U ? (int64_t)(message->count & INT64_MAX) : 0;
+    if (!flow->synched) {
+        flow->synched = 1;
+        flow->presync = flow->begun ? flow->highest : PDI_NONE64;
+    }
+    flow->synch_greetings = trace->parties[packet->source].greetings;
+    note->flow = flow->id;
+    note->epoch = flow->epoch;
+    flow->t_synchs++;
+    if ((uint64_t)note->outstanding > flow->t_outstanding) {
+        flow->t_outstanding = (uint64_t)note->outstanding;
+    }
+    if (message->flags & PYDDSI_S) {
+        flow->asked_ns = packet->time_ns;
+        flow->asks++;
+    }
+}
+
+void pdi_flow_mention(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                      const pyddsi_message *message, pyddsi_note *note)
+{
+    uint32_t to = pdi_flow_target(trace, packet->target);
+    uint32_t flow = pdi_flow_find(trace, packet->source, to, message->conduit, true);
+    if (flow != PDI_NONE32) {
+        note->flow = trace->flows[flow].id;
+        note->epoch = trace->flows[flow].epoch;
+    }
+}

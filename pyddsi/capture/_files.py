@@ -1,0 +1,117 @@
+"""Which files a capture is made of, in which order, and which of them go on where another ends; and what times mean."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from pyddsi.capture._where import parse_time
+from pyddsi.errors import CaptureError
+
+__all__ = ["Member", "Path_", "Time", "expand", "members", "moment"]
+
+Path_ = str | os.PathLike[str]
+Time = str | int | float | None
+NAMES = (
+    ".pcap",
+    ".pcapng",
+    ".cap",
+    ".pcap.gz",
+    ".pcapng.gz",
+    ".pcap.zst",
+    ".pcapng.zst",
+    ".pcap.lz4",
+    ".pcapng.lz4",
+)
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """
+    A file of a capture.
+
+    name: of the file; None for a stream
+    number: among the files, as the column `file` has it
+    continues: it goes on where the file before it ends, as the files of one recording do
+    """
+
+    source: str | BinaryIO
+    number: int
+    continues: bool = False
+
+
+def expand(path: Path_) -> list[str]:
+    """The files that a path means: itself, those of a folder, those that a pattern matches."""
+    name = os.fspath(path)
+    if name == "-":
+        return [name]
+    if Path(name).is_dir():
+        found = sorted(
+            str(file) for file in Path(name).iterdir() if file.name.lower().endswith(NAMES)
+        )
+        if not found:
+            raise CaptureError(
+                f"{name} has no captures in it; their names end in {', '.join(NAMES[:3])}, or these packed"
+            )
+        return found
+    if not Path(name).exists() and glob.has_magic(name):
+        found = sorted(
+            file
+            for file in glob.glob(name, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
+            if not file.endswith(".pyddsi-index")
+        )
+        if not found:
+            raise CaptureError(f"{name}: no file matches this pattern")
+        return found
+    return [name]
+
+
+def _stem(name: str) -> tuple[str, str]:
+    """What the files of one recording share: run_00001.pcapng and run_00002.pcapng go together."""
+    folder, base = os.path.split(name)
+    match = re.fullmatch(r"(.*?[-_.])(\d+)(\..*)?", base)
+    return (str(Path(folder, match[1])), match[3] or "") if match else (name, "")
+
+
+def members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]:
+    found: list[Member] = []
+    before: object = None
+    for number, source in enumerate(sources):
+        stem = _stem(source) if isinstance(source, str) else None
+        goes_on = number > 0 and (
+            chain == "on" or (chain == "auto" and stem is not None and stem == before)
+        )
+        found.append(Member(source, number, goes_on))
+        before = stem
+    return tuple(found)
+
+
+def moment(what: str, value: Time, begin_ns: int | None) -> int | None:
+    """A time as the core has it: ISO 8601, nanoseconds, or seconds from the beginning of the capture (a float)."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        moment = parse_time(value)
+        if moment is not None:
+            return moment
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError(
+                f"{what} is a time such as 2026-11-18T12:00:00 or seconds from the beginning such as 1.5, not {value!r}"
+            ) from None
+    if isinstance(value, float):
+        if begin_ns is None:
+            raise ValueError(f"{what} in seconds needs a capture with times")
+        return begin_ns + round(value * SECOND)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(
+            f"{what} is a text, a number of seconds (float) or nanoseconds since 1970 (int), not {value!r}"
+        )
+    return value
