@@ -123,7 +123,7 @@ static int batch_begin(pyddsi_scan *scan)
     for (uint32_t i = 0; i < sink->count; i++) {
         const struct pdi_shape *shape = &pool->shape.column[i];
         struct pdi_array *array = &sink->array[i];
-        array->values = batch->memory + shape->values;
+        uint8_t *values = array->values = batch->memory + shape->values;
         array->valid = shape->valid != SIZE_MAX ? batch->memory + shape->valid : NULL;
         array->offsets =
             shape->offsets != SIZE_MAX ? (void *)(batch->memory + shape->offsets) : NULL;
@@ -132,7 +132,7 @@ static int batch_begin(pyddsi_scan *scan)
             memset(array->valid, 0, pool->shape.capacity / 8 + 1);
         }
         if (shape->column->said.type == PYDDSI_COLUMN_BOOL) {
-            memset(array->values, 0, pool->shape.capacity / 8 + 1);
+            memset(values, 0, pool->shape.capacity / 8 + 1);
         }
     }
     pdi_sink_begin(sink, pool->shape.capacity);
@@ -148,16 +148,17 @@ pyddsi_scan *pyddsi_scan_open(const pyddsi_scan_options *options, int *status)
     size_t size = pdi_scan_size(options);
     pyddsi_scan *scan = calloc(1, sizeof *scan);
     /* calloc: nearly all of it is never touched, and costs nothing then */
-    void *memory = scan != NULL ? calloc(1, size + ALIGNMENT) : NULL;
+    uint8_t *memory = scan != NULL ? calloc(1, size + ALIGNMENT) : NULL;
     struct pdi_batch_pool *pool = memory != NULL ? calloc(1, sizeof *pool) : NULL;
     *status = PYDDSI_NO_SPACE;
-    (void)getrandom(seed, sizeof seed,
-                    0); /* without it strangers could choose what is slow, and no more */
+    /* without it strangers could choose what is slow, and no more */
+    (void)getrandom(seed, sizeof seed, 0);
     if (pool != NULL) {
         scan->memory = memory;
         scan->pool = pool;
         pdi_atomic32_store_relaxed(&pool->users, 1);
-        *status = pdi_scan_init(&scan->core, (void *)up((uintptr_t)memory), options, seed);
+        *status = pdi_scan_init(&scan->core, memory + up((uintptr_t)memory) - (uintptr_t)memory,
+                                options, seed);
     }
     if (*status == PYDDSI_OK && scan->core->sink != NULL) {
         lay_out(&pool->shape, scan->core->sink,

@@ -20,9 +20,9 @@ bool pdi_copy_fits(const pyddsi_copy *copy)
 /* The number of the interface with this link type; it may be new. */
 static uint16_t interface_of(pyddsi_copy *copy, uint16_t link)
 {
-    for (uint16_t i = 0; i < copy->link_count; i++) { /* 16 */
+    for (uint32_t i = 0; i < copy->link_count; i++) { /* 16 */
         if (copy->links[i] == link) {
-            return i;
+            return (uint16_t)i;
         }
     }
     if (copy->link_count == sizeof copy->links / sizeof *copy->links) {
@@ -41,7 +41,7 @@ static pyddsi_bytes comment_of(const struct pdi_scan *scan, const struct pdi_fra
         uint16_t code, size;
         memcpy(&code, at, 2);
         memcpy(&size, at + 2, 2);
-        size_t padded = (size + 3U) / 4U * 4U;
+        size_t padded = ((size_t)size + 3) / 4 * 4;
         if (code == 0 || padded > left - 4) {
             break;
         }

@@ -220,14 +220,15 @@ static bool fits(const struct value *name, const struct value *pattern)
 bool pdi_filter_test(const struct pdi_filter *filter, const void *row,
                      const struct pdi_row_packet *packet)
 {
-    struct value stack[PYDDSI_WHERE_MAX];
+    struct value stack[PYDDSI_WHERE_MAX + 1] = {0};
     char room
         [4][TEXT_ROOM]; /* of texts that are printed; more than four at once overwrite each other */
     unsigned depth = 0, printed = 0;
     for (uint32_t i = 0; i < filter->count; i++) { /* PYDDSI_WHERE_MAX */
         const pyddsi_where *step = &filter->steps[i];
-        struct value *top = &stack[depth - (depth > 0)],
-                     *below = &stack[depth - (depth > 1 ? 2 : depth)];
+        unsigned left = takes(step->step); /* |depth| at most: pdi_filter_init has seen to it */
+        depth -= left <= depth ? left : depth;
+        struct value *below = &stack[depth], *top = &stack[depth + (left == 2)];
         struct value result = {0};
         switch (step->step) {
         case PYDDSI_STEP_COLUMN: {
@@ -265,7 +266,6 @@ bool pdi_filter_test(const struct pdi_filter *filter, const void *row,
             result = compared(step->step, below, top);
             break;
         }
-        depth -= takes(step->step);
         stack[depth++] = result;
     }
     return filter->count == 0 || yes(&stack[0]);

@@ -137,7 +137,7 @@ static void hide_locator(uint8_t *text, size_t size)
     bool address = false;
     for (size_t i = 0; i < size; i++) {
         address = address || text[i] == '/';
-        if (address && (is_letter(text[i]))) {
+        if (address && is_letter(text[i])) {
             text[i] = '0';
         }
     }

@@ -13,6 +13,7 @@
 #define DOUBLE_NS    INT64_C(1000000) /* a copy of a datagram comes within this */
 #define SWEPT_ROWS   20000U
 #define SWEPT_BYTES  (16U << 20)
+#define EVENT_ROWS   ((size_t)2 * PDI_EVENTS_MAX) /* that one packet can cause */
 #define NAMES_OF_ROW 2304U /* bytes of the longest texts of a row, but for what its packet holds */
 
 /* ---- room and time ---- */
@@ -104,7 +105,7 @@ static bool room_for(const struct pdi_scan *scan, size_t bytes)
         table == PYDDSI_TABLE_RESOURCES || table == PYDDSI_TABLE_ENDPOINTS) {
         return pdi_scan_fits(scan, SWEPT_ROWS, SWEPT_BYTES);
     }
-    return pdi_scan_fits(scan, bytes + 2 * PDI_EVENTS_MAX, 32 * bytes + NAMES_OF_ROW);
+    return pdi_scan_fits(scan, bytes + EVENT_ROWS, 32 * bytes + NAMES_OF_ROW);
 }
 
 /* Whether a kind is about numbers of a flow and nothing else. */
@@ -330,7 +331,7 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
     int status = PYDDSI_OK;
     switch (scan->phase) {
     case PDI_PHASE_FRAMES:
-        if (!pdi_scan_fits(scan, 2 * PDI_EVENTS_MAX, PDI_FRAME_BYTES_MAX)) {
+        if (!pdi_scan_fits(scan, EVENT_ROWS, PDI_FRAME_BYTES_MAX)) {
             return PYDDSI_AGAIN;
         }
         status = pdi_scan_frame(scan, data, size, used);
@@ -342,7 +343,7 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
         parts_step(scan);
         break;
     case PDI_PHASE_BYTES:
-        if (!pdi_scan_fits(scan, 2 * PDI_EVENTS_MAX, NAMES_OF_ROW)) {
+        if (!pdi_scan_fits(scan, EVENT_ROWS, NAMES_OF_ROW)) {
             return PYDDSI_AGAIN;
         }
         bytes_step(scan);

@@ -75,10 +75,16 @@ struct pdi_scan {
     struct pdi_filter filter;
     pyddsi_reading reading[2]; /* of those without extensions, and with */
     uint8_t light;             /* frames are all that is wanted: nothing is decoded */
-    uint8_t
-        stateless; /* nothing is wanted that depends on earlier messages: numbers are not followed */
+    uint8_t stateless; /* nothing wanted depends on earlier messages: numbers are not followed */
     uint8_t with_uri, with_payload;
     uint8_t finished;
+    /* of what is at hand, see below */
+    uint8_t phase, after; /* enum pdi_phase */
+    uint8_t bytes_waited;
+    uint8_t decode, frame_decode;
+    uint8_t fault_passes;
+    uint8_t cut;
+    uint32_t messages, frame_messages;
     uint64_t limit;
     /* carried on */
     struct pdi_container container;
@@ -88,22 +94,18 @@ struct pdi_scan {
     struct pdi_trace *trace;
     struct pdi_recent recent[PDI_RECENT_MAX];
     uint32_t recent_at;
+    uint32_t finish_step, finish_at;
+    uint32_t note_count, rate_count;
     int64_t last_ns, latest_ns; /* of the last frame; the greatest of all */
     /* at hand */
-    uint8_t phase, after; /* enum pdi_phase */
     struct pdi_frame frame;
     size_t frame_used;
     struct pdi_carried carried;
     struct pdi_part part;
     const uint8_t *bytes; /* of the part, or of what waited with it, that have not been looked at */
     size_t bytes_left;
-    uint8_t bytes_waited;
     struct pdi_trace_packet packet;
     pyddsi_decoder decoder;
-    uint32_t messages, frame_messages;
-    uint8_t decode, frame_decode;
-    uint8_t fault_passes;
-    uint8_t cut;
     pyddsi_bytes packet_bytes;
     pyddsi_endpoint packet_source, packet_target;
     uint64_t packet_offset;
@@ -113,17 +115,14 @@ struct pdi_scan {
     pyddsi_copy *copy; /* frames go there, and not into rows; or null */
     uint8_t scratch[2][65536 + 256];
     pyddsi_note *notes; /* of a packet's messages, if somebody wants them one by one; else null */
-    uint32_t note_count;
     struct pdi_rate *rates;
-    uint32_t rate_count;
     pyddsi_scan_facts facts;
-    uint32_t finish_step, finish_at;
 };
 
 /* Memory of a scan but for its sink's arrays, all zero, aligned to 64. */
 size_t pdi_scan_size(const pyddsi_scan_options *options);
 /* OK, or BAD_ARGUMENT. */
-int pdi_scan_init(struct pdi_scan **scan, void *memory, const pyddsi_scan_options *options,
+int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_options *options,
                   const uint64_t seed[2]);
 
 /* As pyddsi_scan_input, pyddsi_scan_finish. */
@@ -170,10 +169,10 @@ void pdi_rows_frame(const struct pdi_scan *scan, struct pdi_row_packet *place);
 /* So many frames hold nothing for us, for this reason. */
 void pdi_scan_stranger(struct pdi_scan *scan, unsigned other, uint32_t detail, uint64_t count);
 /* A row of what a table of the trace holds at this place. */
-void pdi_rows_flow(struct pdi_scan *scan, uint32_t flow);
-void pdi_rows_session(struct pdi_scan *scan, uint32_t session);
-void pdi_rows_resource(struct pdi_scan *scan, uint32_t resource);
-void pdi_rows_party(struct pdi_scan *scan, uint32_t party);
+void pdi_rows_flow(struct pdi_scan *scan, uint32_t index);
+void pdi_rows_session(struct pdi_scan *scan, uint32_t index);
+void pdi_rows_resource(struct pdi_scan *scan, uint32_t index);
+void pdi_rows_party(struct pdi_scan *scan, uint32_t index);
 /* Rows of what has been added up; then it is 0 again. */
 void pdi_rows_rates(struct pdi_scan *scan);
 void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const pyddsi_note *note);

@@ -112,6 +112,9 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
         return PYDDSI_BAD_ARGUMENT;
     }
     struct pdi_scan *scan = *made = lay_out(&carve, options, &layout);
+    if (scan == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
     scan->options = *options;
     /* packet by packet, messages are filtered as rows of their table */
     const struct pdi_table *columns =

@@ -133,7 +133,7 @@ static void append(struct pdi_sink *sink, uint32_t i, const void *row,
         pyddsi_bytes text = pdi_column_text(column, row, packet, room, sizeof room);
         there = text.data != NULL;
         size_t size = text.size < PDI_SINK_VALUE_MAX ? text.size : PDI_SINK_VALUE_MAX;
-        if (size != 0) {
+        if (there && size != 0) {
             memcpy(array->values + array->used, text.data, size);
         }
         if (column->said.type == PYDDSI_COLUMN_TEXT && column->load == PDI_LOAD_VIEW) {
@@ -184,6 +184,7 @@ static const void *at_of(const struct walk *walk, uint32_t i)
     return walk->base + index * walk->stride;
 }
 
+/* Types stand without parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define MOVE(walk, type, out_type, out)                                                            \
     do {                                                                                           \
         out_type *to = (out_type *)(void *)(out);                                                  \
@@ -198,6 +199,7 @@ static const void *at_of(const struct walk *walk, uint32_t i)
             }                                                                                      \
         }                                                                                          \
     } while (0)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static void move_bits(const struct walk *walk, uint8_t *out, uint32_t from)
 {

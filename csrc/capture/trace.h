@@ -78,8 +78,8 @@ enum pdi_seq_event {
     PDI_SEQ_AMBIGUOUS, /* too far away, or too late, to tell how often the counter went round */
     PDI_SEQ_PRE_SYNC, /* a repeat of what was sent before the first SYNCH, which receivers have to ignore */
     PDI_SEQ_COUNT,
-    PDI_SEQ_NONE = 255, /* it has no number of its own */
 };
+enum { PDI_SEQ_NONE = 255 }; /* it has no number of its own */
 
 enum pdi_event_type {
     PDI_EVENT_GAP,
@@ -329,7 +329,7 @@ pyddsi_bytes pdi_trace_name(const struct pdi_trace *trace, uint32_t party, uint8
                             uint64_t rid);
 
 /* The name of a resource in the table. */
-pyddsi_bytes pdi_resource_name(const struct pdi_trace *trace, uint32_t resource);
+pyddsi_bytes pdi_resource_name(const struct pdi_trace *trace, uint32_t index);
 
 /* Snapshots: the state as bytes, without tallies. Writing answers the bytes it takes, written only as far as there is
  * |room|. Reading into a trace that was just made: OK, or BAD_INPUT, and the trace is to be made anew. */

@@ -78,7 +78,7 @@ void pdi_flow_synch(struct pdi_trace *trace, const struct pdi_trace_packet *pack
 void pdi_flow_mention(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                       const pyddsi_message *message, pyddsi_note *note);
 /* Forgets what was seen of its numbers, and who acknowledged them. */
-void pdi_flow_restart(struct pdi_trace *trace, uint32_t flow);
+void pdi_flow_restart(struct pdi_trace *trace, uint32_t index);
 /* The highest number becomes this one, which was first sent now. */
 void pdi_sent_note(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn, int64_t time_ns);
 void pdi_sent_free(struct pdi_trace *trace, struct pdi_flow *flow);
@@ -90,7 +90,7 @@ bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
 int64_t pdi_flow_sent(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
 /* Where that is remembered, for a flow that remembers any. */
 uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
-void pdi_flow_free(struct pdi_trace *trace, uint32_t flow);
+void pdi_flow_free(struct pdi_trace *trace, uint32_t index);
 /* Begins a range for it. */
 void pdi_flow_tally(struct pdi_flow *flow);
 void pdi_histograms_free(struct pdi_trace *trace, struct pdi_flow *flow);
@@ -101,7 +101,7 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
                    const pyddsi_message *message, pyddsi_note *note);
 /* Nobody, or this party no longer, acknowledges the flow. */
 void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow);
-void pdi_acker_leave(struct pdi_trace *trace, uint32_t flow, uint32_t party);
+void pdi_acker_leave(struct pdi_trace *trace, uint32_t index, uint32_t party);
 
 /* ---- what parties tell of themselves ---- */
 
@@ -125,10 +125,10 @@ static inline unsigned pdi_seen_side(const struct pdi_seen *session, uint32_t pa
 
 void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                       const pyddsi_message *message, pyddsi_note *note);
-void pdi_seen_heard(struct pdi_trace *trace, uint32_t party, int64_t time_ns, bool end);
+void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end);
 /* It is over at this time, which the packet at hand shows. */
-void pdi_seen_end(struct pdi_trace *trace, uint32_t session, unsigned end, int64_t time_ns);
-void pdi_seen_free(struct pdi_trace *trace, uint32_t session);
+void pdi_seen_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t time_ns);
+void pdi_seen_free(struct pdi_trace *trace, uint32_t index);
 /* Takes in what a snapshot told of it; false: its two have a session, or are one. */
 bool pdi_seen_set(struct pdi_trace *trace, uint32_t session);
 
@@ -136,7 +136,7 @@ bool pdi_seen_set(struct pdi_trace *trace, uint32_t session);
 
 void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                        const pyddsi_message *message);
-void pdi_resource_free(struct pdi_trace *trace, uint32_t resource);
+void pdi_resource_free(struct pdi_trace *trace, uint32_t index);
 /* Whether nobody has declared the number after this. */
 bool pdi_resource_is_last(const struct pdi_trace *trace, uint32_t resource);
 /* Makes it in this free place; false: there is one, or no room for the name. */

@@ -227,8 +227,8 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     flow->asks = pdi_store_get(load, UINT64_MAX);
     flow->seen = pdi_store_get(load, UINT64_MAX);
     if (load->bad || flow->seq_bits < PDI_SEQ_BITS_MIN || flow->highest > INT64_MAX / 4 ||
-        flow->highest < INT64_MIN / 4 || base < -1 || base > PDI_SENT_MAX * 4 || acked < -1 ||
-        acked > INT64_MAX / 4) {
+        flow->highest < INT64_MIN / 4 || base < -1 || base > INT64_C(4) * PDI_SENT_MAX ||
+        acked < -1 || acked > INT64_MAX / 4) {
         load->bad = true;
         return;
     }

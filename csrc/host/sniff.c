@@ -1,5 +1,5 @@
 /* sniff.c - see sniff.h. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include "host/sniff.h"
 
 #include <arpa/inet.h>

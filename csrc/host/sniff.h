@@ -16,7 +16,7 @@
 struct pdi_sniff;
 
 /* Begins to look. |interface|: its name, or "any". OK; negative with a text, cut to |room|. */
-int pdi_sniff_open(struct pdi_sniff **sniff, const char *interface, char *text, size_t room);
+int pdi_sniff_open(struct pdi_sniff **made, const char *interface, char *text, size_t room);
 void pdi_sniff_close(struct pdi_sniff *sniff);
 
 /* Writes records of what has gone by since, as many as fit; waits for the first of them up to |timeout_ms|. OK, also with no

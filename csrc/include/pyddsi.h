@@ -1161,15 +1161,15 @@ enum pyddsi_table {
     PYDDSI_TABLE_PACKETS,  /* every frame of the file */
     PYDDSI_TABLE_MESSAGES, /* every message of the protocol */
     PYDDSI_TABLE_EVENTS,   /* what is worth a look */
-    PYDDSI_TABLE_FLOWS, /* what each counter adds up to, in this range; add over ranges by flow and epoch */
+    PYDDSI_TABLE_FLOWS, /* what each counter adds up to, in this range; add over ranges by epoch */
     PYDDSI_TABLE_SESSIONS,     /* what two endpoints agreed on */
     PYDDSI_TABLE_RATES,        /* data by time, flow and resource; add over ranges */
     PYDDSI_TABLE_RESOURCES,    /* which number means which name, in whose mouth, and when */
     PYDDSI_TABLE_DECLARATIONS, /* every declaration */
     PYDDSI_TABLE_ENDPOINTS,    /* who was heard or spoken to */
     PYDDSI_TABLE_COUNT,
-    PYDDSI_TABLE_NONE = 255, /* no rows at all: the state alone goes on */
 };
+enum { PYDDSI_TABLE_NONE = 255 }; /* no rows at all: the state alone goes on */
 
 /* How a column's values are stored, as Arrow and Spark call it. */
 enum pyddsi_column_type {

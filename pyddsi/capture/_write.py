@@ -38,11 +38,12 @@ def _by_hour(batch: pa.RecordBatch, column: str) -> Iterator[tuple[str, pa.Recor
     import pyarrow.compute as pc  # noqa: PLC0415
 
     times = batch[column]
-    ns = pc.multiply(times.cast(pa.int64()), 1000) if pa.types.is_timestamp(times.type) else times
-    hours = pc.fill_null(pc.divide(ns, HOUR_NS), 0)
-    for hour in sorted(pc.unique(hours).to_pylist()):
+    unit = HOUR_NS // 1000 if pa.types.is_timestamp(times.type) else HOUR_NS
+    hours = pc.fill_null(pc.call_function("divide", [times.cast(pa.int64()), unit]), 0)
+    for hour in sorted(hours.unique().to_pylist()):
         moment = datetime.fromtimestamp(hour * 3600, UTC)
-        yield f"date={moment:%Y-%m-%d}/{moment:%H}", batch.filter(pc.equal(hours, hour))
+        here = pc.call_function("equal", [hours, hour])
+        yield f"date={moment:%Y-%m-%d}/{moment:%H}", batch.filter(here)
 
 
 class _Folder:

@@ -112,7 +112,8 @@ def _grouped(batch: Any, keys: list[str]) -> Iterable[tuple[Any, ...]]:
 def _window_column(times: Any, window_ns: int) -> Any:
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-    return pc.multiply(pc.divide(times, window_ns), window_ns)
+    whole = pc.call_function("divide", [times, window_ns])
+    return pc.call_function("multiply", [whole, window_ns])
 
 
 def _losses(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int]]:
