@@ -1,6 +1,6 @@
 """
-Writes what is made from tables and from the source: the Python classes of the protocol's messages, and the reference pages of
-the wire, the drop ledger, the settings, the tables of captures and the Python API.
+Writes what is made from tables and from the source: the Python classes of the protocol's messages, the tables in the Wireshark
+plug-in, and the reference pages of the wire, the drop ledger, the settings, the tables of captures and the Python API.
 
     python tools/generate.py            write the files
     python tools/generate.py --check    say which of them are not what the tables say, and exit 1
@@ -18,6 +18,7 @@ from pathlib import Path
 import api_page
 import config_page
 import ledger_page
+import lua_tables
 import tables_page
 
 from pyddsi._native import DECLARATIONS, ITEMS, MESSAGES, Field, Spec, spec
@@ -29,6 +30,7 @@ LEDGER = ROOT / "docs" / "reference" / "ledger.md"
 CONFIG = ROOT / "docs" / "reference" / "config.md"
 API = ROOT / "docs" / "reference" / "api.md"
 TABLES = ROOT / "docs" / "reference" / "captures.md"
+PLUGIN = lua_tables.FILE
 
 # Names that are not their capitalised words.
 CLASS_NAMES = {
@@ -299,6 +301,7 @@ def main(arguments: list[str]) -> int:
         CONFIG: config_page.render(),
         API: api_page.render(),
         TABLES: tables_page.render(),
+        PLUGIN: lua_tables.render(),
     }
     stale = [
         path

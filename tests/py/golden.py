@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from pyddsi import capture, wire
-from pyddsi.capture import Segment, read_datagrams
+from pyddsi.capture import Endpoint, Segment, read_datagrams
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 
@@ -40,9 +40,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet, how it is read, what it holds, and where it stops if it is bad."""
+    """A packet, whose it is, how it is read, what it holds, and where it stops if it is bad."""
 
     number: int
+    time_ns: int | None
+    source: Endpoint
+    destination: Endpoint
     data: bytes
     reading: wire.Reading
     extensions: bool
@@ -93,9 +96,8 @@ def load(name: str) -> list[Packet]:
     for packet in capture.open(CAPTURES / name).packets():
         assert packet.decode != "stream", packet
         messages, error = packet.messages()
-        found.append(
-            Packet(packet.number, packet.data, packet.reading, packet.extensions, messages, error)
-        )
+        place = packet.number, packet.time_ns, packet.source, packet.destination
+        found.append(Packet(*place, packet.data, packet.reading, packet.extensions, messages, error))
     return found
 
 

@@ -19,7 +19,7 @@ def test_files_are_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> No
     assert not capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["CLASSES", "PAGE", "LEDGER", "CONFIG", "API", "TABLES"])
+@pytest.mark.parametrize("name", ["CLASSES", "PAGE", "LEDGER", "CONFIG", "API", "PLUGIN"])
 def test_change_is_noticed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -28,7 +28,7 @@ def test_change_is_noticed(
     monkeypatch.setattr(
         generate, "formatted", lambda source: source
     )  # the formatter's folder has moved
-    for each in ("CLASSES", "PAGE", "LEDGER", "CONFIG", "API", "TABLES"):
+    for each in ("CLASSES", "PAGE", "LEDGER", "CONFIG", "API", "PLUGIN"):
         monkeypatch.setattr(generate, each, tmp_path / Path(getattr(generate, each)).name)
     assert generate.main([]) == 0
     capsys.readouterr()

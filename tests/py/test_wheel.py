@@ -101,6 +101,8 @@ def test_sdist_holds_the_tree(sdist: Path) -> None:
         "run",
         "pyddsi/_build.py",
         "pyddsi/py.typed",
+        "pyddsi/share/wireshark/pyddsi.lua",
+        "pyddsi/share/wireshark/profile/preferences",
     }
     assert wanted - held == set()
     assert not [name for name in held if name.endswith((".so", ".pyc"))]
@@ -117,7 +119,13 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
     package = {name for name in names if not re.match(r"pyddsi-[\w.]+\.dist-info/", name)}
     wanted = {
         path.relative_to(ROOT).as_posix()
-        for glob in ("*.py", "*.pyi", "py.typed")
+        for glob in (
+            "*.py",
+            "*.pyi",
+            "py.typed",
+            "share/wireshark/*.lua",
+            "share/wireshark/profile/*",
+        )
         for path in (ROOT / "pyddsi").rglob(glob)
     }
     assert package == wanted | {"pyddsi/_core.abi3.so"}
