@@ -38,6 +38,7 @@ from pyddsi.scapy._fields import FaultError
 from pyddsi.scapy._layers import LAYERS, Layer
 from pyddsi.scapy._mangle import mangle
 from pyddsi.scapy._packet import PORT, Frame, PyddsiPacket, PyddsiStream, bind
+from pyddsi.scapy._session import PyddsiSession
 
 __all__ = [  # noqa: PLE0604 - the last part is a list of names, too
     "LAYERS",
@@ -46,6 +47,7 @@ __all__ = [  # noqa: PLE0604 - the last part is a list of names, too
     "Frame",
     "Layer",
     "PyddsiPacket",
+    "PyddsiSession",
     "PyddsiStream",
     "bind",
     "mangle",

@@ -7,8 +7,9 @@ A layer for each row of the protocol's table: messages, markers, declarations an
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Self
 
 from scapy.fields import ConditionalField, FlagsField
 from scapy.packet import Packet
@@ -53,10 +54,20 @@ _LISTS: dict[str, _Choice] = {}
 class Layer(Packet):
     """What the layers have in common."""
 
+    columns: Mapping[str, Any] = MappingProxyType({})
+    """Of a message that `PyddsiSession` has followed: what docs/inside/capture.md says of it."""
+
     def __init__(self, *args: Any, **fields: Any) -> None:
         if "payload" in fields:
             fields["data"] = fields.pop("payload")
         super().__init__(*args, **fields)
+
+    def copy(self) -> Self:
+        """A packet like this one; scapy makes one whenever two are put together."""
+        clone = super().copy()
+        if self.columns:
+            clone.columns = self.columns
+        return clone
 
     def do_dissect(self, s: bytes) -> bytes:
         """Read the fields off s. Of the bytes nothing is kept besides, so what is built is what the fields say."""

@@ -9,15 +9,21 @@ from typing import Any, ClassVar
 from scapy.layers.inet import TCP, UDP
 from scapy.packet import Packet, bind_bottom_up, bind_top_down
 
+from pyddsi.capture.flows import EVENTS, FIRST, NEXT
 from pyddsi.scapy._fields import FaultError, Items, Size, take_size, write_number
 from pyddsi.scapy._layers import Layer, choose_message
 
 PORT = 7447
 _FRAME_BITS = 14
 
-# Which message answers which, and the field that is then the same in both.
-_ANSWERS = {"Accept": "Open", "Pong": "Ping"}
+# Which message answers which, and the field that is then the same in both. An ACKNACK answers whatever asks for one on
+# its conduit, so there it is the conduit.
+_ANSWERS = {"Accept": "Open", "Pong": "Ping", "AckNack": "solicit"}
 _KEYS = {"Open": "id", "Accept": "opener", "Ping": "hash", "Pong": "hash"}
+_S, _R = 1, 2  # flags, as scapy counts those of a header
+_ASKING = {"Declare": _S, "Pull": _S, "Synch": _S} | dict.fromkeys(
+    ("SData", "BData", "WData"), _S | _R
+)
 
 
 class PyddsiPacket(Layer):
@@ -31,7 +37,7 @@ class PyddsiPacket(Layer):
         return next((str(key).encode() for _, key in _keys(self)), b"")
 
     def answers(self, other: Packet) -> int:
-        """Whether this holds the ACCEPT for an OPEN, or the PONG for a PING, in the other."""
+        """Whether this holds the ACCEPT for an OPEN, the PONG for a PING, or an ACKNACK that is asked for, in the other."""
         asked = list(_keys(other)) if isinstance(other, PyddsiPacket) else []
         return int(any((_ANSWERS.get(kind), key) in asked for kind, key in _keys(self)))
 
@@ -40,16 +46,28 @@ class PyddsiPacket(Layer):
         return s, None
 
     def mysummary(self) -> Any:
-        """The kinds of the messages, and from scapy who sends them to whom."""
-        return f"pyddsi {' '.join(str(one.name) for one in self.messages)}", [UDP]
+        """The kinds of the messages, what is out of the order of their numbers, and from scapy who sends them to whom."""
+        return f"pyddsi {' '.join(map(_title, self.messages))}", [UDP]
+
+
+def _title(message: Layer) -> str:
+    event = message.columns.get("seq_event", NEXT)
+    return f"{message.name}" if event in {FIRST, NEXT} else f"{message.name}({EVENTS[event]})"
 
 
 def _keys(packet: PyddsiPacket) -> Iterator[tuple[str, Any]]:
     """The questions and answers in a packet: kind and key."""
+    conduit = 0
     for one in packet.messages:
         kind = type(one).__name__
-        if kind in _KEYS:
+        if kind == "Conduit":
+            conduit = one.conduit
+        elif kind in _KEYS:
             yield kind, one.getfieldval(_KEYS[kind])
+        elif kind == "AckNack":
+            yield kind, f"conduit {conduit}"
+        elif kind in _ASKING and int(one.flags) & _ASKING[kind] == _ASKING[kind]:
+            yield "solicit", f"conduit {conduit}"
 
 
 class Frame(Layer):
