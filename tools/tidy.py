@@ -172,6 +172,10 @@ def imports(path: str, text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{module}.{alias.name}"
 
 
+# A command may be about a leaf; nothing builds on commands but the program itself.
+ON_TOP = {("cli", "__main__"), ("spark", "cli")}
+
+
 def python_arrows(path: str, text: str) -> Iterator[Finding]:
     """One module touches the extension, and nothing builds on a leaf."""
     leaves = {"cli", "spark", "scapy", "web"}
@@ -182,7 +186,7 @@ def python_arrows(path: str, text: str) -> Iterator[Finding]:
         target = name.split(".")[1]
         if target == "_core" and path != "pyddsi/_native.py":
             yield at, "only pyddsi/_native.py may import pyddsi._core"
-        if target in leaves and target != room and (target, room) != ("cli", "__main__"):
+        if target in leaves and target != room and (target, room) not in ON_TOP:
             yield at, f"pyddsi.{target} is a leaf, and {path} builds on it"
 
 

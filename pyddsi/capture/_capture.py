@@ -116,7 +116,7 @@ class Capture:
         request = self._request(
             table, columns, options.get("where"), options.get("payload"), options.get("window", 1.0)
         )
-        schema = pa.schema(_Schema(Scan(self.settings, request).schema()))
+        schema = pa.schema(Scan(self.settings, request))
         wanted = None if columns is None else tuple(columns)
         rows = self.batches(table, wanted, **options)
         return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(batch) for batch in rows))
@@ -313,16 +313,6 @@ class Capture:
                 if self._strict:
                     raise CaptureError(problem.text)
                 warnings.warn(problem.text, CaptureWarning, stacklevel=4)
-
-
-class _Schema:
-    """A schema in its capsule, as pyarrow takes it."""
-
-    def __init__(self, capsule: object) -> None:
-        self._capsule = capsule
-
-    def __arrow_c_schema__(self) -> object:
-        return self._capsule
 
 
 class _opened:  # noqa: N801 - used as a function

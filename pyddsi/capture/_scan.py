@@ -182,7 +182,7 @@ class Scan:
             == lib.PYDDSI_OK
         )
 
-    def schema(self) -> object:
+    def __arrow_c_schema__(self) -> object:
         """The schema of its batches, as Arrow's capsule."""
         return scan_schema(self._address)
 
@@ -191,7 +191,7 @@ class Scan:
     def _batch(self) -> Iterator[Batch]:
         array = scan_batch(self._address)
         if array is not None:
-            yield Batch(self.schema(), array)
+            yield Batch(self.__arrow_c_schema__(), array)
 
     def begin(self, number: int) -> None:
         """Another file comes, with this number. What is known of sessions stays."""

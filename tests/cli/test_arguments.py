@@ -50,7 +50,7 @@ def test_help(capsys: Captured) -> None:
     assert run("--help") == 0
     printed = capsys.readouterr().out
     for name, text in cli.COMMANDS.items():
-        assert f"    {name} " in printed
+        assert f"\n    {name}" in printed
         assert text.split()[0] in printed
 
 
