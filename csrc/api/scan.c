@@ -123,16 +123,16 @@ static int batch_begin(pyddsi_scan *scan)
     for (uint32_t i = 0; i < sink->count; i++) {
         const struct pdi_shape *shape = &pool->shape.column[i];
         struct pdi_array *array = &sink->array[i];
-        uint8_t *values = array->values = batch->memory + shape->values;
+        array->values = batch->memory + shape->values;
         array->valid = shape->valid != SIZE_MAX ? batch->memory + shape->valid : NULL;
         array->offsets =
             shape->offsets != SIZE_MAX ? (void *)(batch->memory + shape->offsets) : NULL;
         array->room = shape->room;
-        if (array->valid != NULL) {
+        if (shape->valid != SIZE_MAX) {
             memset(array->valid, 0, pool->shape.capacity / 8 + 1);
         }
         if (shape->column->said.type == PYDDSI_COLUMN_BOOL) {
-            memset(values, 0, pool->shape.capacity / 8 + 1);
+            memset(array->values, 0, pool->shape.capacity / 8 + 1);
         }
     }
     pdi_sink_begin(sink, pool->shape.capacity);

@@ -140,7 +140,9 @@ def test_idle_readers_sleep() -> None:
         before = switches()
         with pytest.raises(TimeoutError):
             session.subscriber("d").recv(2.0)
-        assert switches() - before <= 12  # with slices of a tenth of a second: 60
+        # Some 6 by the session's own threads, and whatever else this process still does. With slices of a tenth of a
+        # second it were 60 more.
+        assert switches() - before < 40
     thread.join(TIMEOUT)
 
 
