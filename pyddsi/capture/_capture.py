@@ -14,6 +14,7 @@ from pyddsi.capture._bytes import Bytes, open_bytes
 from pyddsi.capture._files import Member, Path_, Time, expand, members, moment
 from pyddsi.capture._index import Index, index_of
 from pyddsi.capture._packet import Packet, Packets
+from pyddsi.capture._runs import runs_of
 from pyddsi.capture._scan import EXTENSIONS, NONE, Batch, Problem, Request, Scan, Settings
 from pyddsi.errors import CaptureError
 
@@ -88,25 +89,21 @@ class Capture:
         table: packets, messages, events, flows, sessions, rates, resources, declarations or endpoints
         columns: names; None: all but those that cost much (texts and payloads)
         where: which rows: "kind == SDATA and rid == 7" (see docs/guide/captures.md)
-        start, stop: times: "2026-11-18T12:00:00", seconds from the beginning (a float), nanoseconds since 1970 (an int)
+        start, stop: times: "2026-11-18T12:00:00", seconds from the beginning (a float), nanoseconds since 1970 (an int); of
+            the packets and messages of large files only what is needed is read, see `indexes`
         payload: bytes of each payload in the column `payload`; None: all
         window: of the table rates, in seconds
         """
         request = self._request(table, columns, where, payload, window)
         request = self._within(request, start, stop)
-        if not self.members:
-            return
-        scan: Scan | None = None
-        for member in self.members:
-            if scan is None or not member.continues:
-                if scan is not None:
-                    yield from self._finish(scan)
-                scan = Scan(self.settings, request)
-            scan.begin(member.number)
-            with _opened(member) as source:
-                yield from scan.rows(source)
-        assert scan is not None  # noqa: S101 - there are members
-        yield from self._finish(scan)
+        for run in runs_of(self.members, request, self.indexes if self._keep else None):
+            scan = Scan(self.settings, request)
+            for member, part in run.pieces:
+                scan.begin(member.number)
+                with _opened(member) as source:
+                    yield from scan.rows(source, part)
+            yield from scan.finish(whole=run.whole)
+            self.note(scan.problems)
 
     def reader(
         self, table: str = "messages", columns: Iterable[str] | None = None, **options: Any
@@ -237,7 +234,11 @@ class Capture:
     # ---- parts ----
 
     def indexes(self, *, progress: Callable[[int], None] | None = None) -> list[Index]:
-        """The index of each file, made if there is none that fits."""
+        """
+        The index of each file, made if there is none that fits: where chunks begin, when, and the state there.
+
+        Whoever asks for a time in 64 MiB or more asks for these too; the first time takes as long as reading everything.
+        """
         found: list[Index] = []
         for member in self.members:
             if not isinstance(member.source, str) or member.source == "-":
@@ -300,10 +301,6 @@ class Capture:
                 for item in scan.items(source, "item"):
                     return None if item.time_ns == NONE else int(item.time_ns)
         return None
-
-    def _finish(self, scan: Scan) -> Iterator[Batch]:
-        yield from scan.finish()
-        self.note(scan.problems)
 
     def note(self, problems: list[Problem]) -> None:
         """Remember what is wrong, and say it: as a warning, or with strict as an error."""

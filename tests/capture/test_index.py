@@ -8,11 +8,13 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pyddsi import capture
-from pyddsi.capture import Index
+from pyddsi.capture import Capture, Index, _bytes, _runs
 from pyddsi.capture import _index as module
+from pyddsi.capture._bytes import Bytes
 from pyddsi.errors import CaptureError
 from tests.capture.rows import key, rows
 from tests.capture.traffic import records, traffic, write
@@ -73,6 +75,56 @@ def test_time_range_reads_little(path: Path) -> None:
     wanted = [row for row in rows(path, "messages") if start <= row["ts_ns"] < stop]
     assert wanted
     assert rows(path, "messages", parts, start_ns=start, stop_ns=stop) == wanted
+
+
+@pytest.mark.parametrize("table", ["packets", "messages", "events"])
+def test_a_time_of_a_large_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """To print one second of a day, all of the day would be read; or rows would be missing at its ends, or come twice."""
+    other = write(tmp_path / "other.pcap", traffic(2, packets=400).frames)
+    times = [row["ts_ns"] for row in rows(path, "packets")]
+    start, stop = times[200], times[210]
+
+    def wanted() -> list[tuple[object, ...]]:
+        opened = capture.open([path, other], chain="off").batches(table, start=start, stop=stop)
+        return [tuple(row.values()) for batch in opened for row in pa.record_batch(batch).to_pylist()]
+
+    whole = wanted()
+    assert whole
+    assert not sidecar(path).exists()
+    monkeypatch.setattr(_runs, "LARGE_BYTES", 1)
+    read: list[int] = []
+    read_into = Bytes.read_into
+
+    def counted(source: Bytes, into: memoryview) -> int:
+        read.append(read_into(source, into))
+        return read[-1]
+
+    assert wanted() == whole, "and its index has been made"
+    monkeypatch.setattr(Bytes, "read_into", counted)
+    monkeypatch.setattr(_bytes, "BLOCK_BYTES", 4096)
+    assert wanted() == whole
+    assert sidecar(path).exists() == (table != "events")
+    total = path.stat().st_size + other.stat().st_size
+    assert (sum(read) < total / 2) == (table != "events")
+
+
+def test_a_time_without_an_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index would be made that nobody keeps; or what is before the damage of a file could not be had."""
+    monkeypatch.setattr(_runs, "LARGE_BYTES", 1)
+    monkeypatch.setattr(Capture, "indexes", None)
+    whole = rows(path, "packets")
+    opened = capture.open(path, keep_index=False).batches("packets", stop=whole[9]["ts_ns"])
+    assert sum(pa.record_batch(batch).num_rows for batch in opened) == 9
+    monkeypatch.undo()
+    monkeypatch.setattr(_runs, "LARGE_BYTES", 1)
+    data = bytearray(path.read_bytes())
+    data[-300_00:] = b"\xff" * 300_00
+    path.write_bytes(data)
+    opened = capture.open(path).batches("packets", stop=whole[9]["ts_ns"])
+    with pytest.raises(CaptureError, match="is damaged at byte"):
+        assert sum(pa.record_batch(batch).num_rows for batch in opened) == 9
 
 
 def test_grown(path: Path, tmp_path: Path) -> None:
