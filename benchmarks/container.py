@@ -39,7 +39,9 @@ class Times(ctypes.Structure):
 
 def build(folder: Path) -> ctypes.CDLL:
     """The loops in C, with the core's sources."""
-    sources = [*(ROOT / "csrc").glob("base/*.c"), *(ROOT / "csrc").glob("capture/*.c")]
+    sources = [
+        path for room in ("base", "wire", "capture") for path in (ROOT / "csrc" / room).glob("*.c")
+    ]
     library = folder / "container_core.so"
     include = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc/include'}"]
     main_file = str(ROOT / "benchmarks/container_core.c")
