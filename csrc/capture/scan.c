@@ -144,7 +144,7 @@ static int messages_step(struct pdi_scan *scan)
         } else {
             scan->trace->by_kind[message.kind]++;
         }
-        if (scan->notes != NULL && scan->note_count < PDI_NOTES_MAX) {
+        if (scan->noted && scan->note_count < PDI_NOTES_MAX) {
             scan->notes[scan->note_count++] = note;
         }
         pdi_rows_message(scan, &message, &note);

@@ -77,6 +77,7 @@ struct pdi_scan {
     uint8_t light;             /* frames are all that is wanted: nothing is decoded */
     uint8_t stateless; /* nothing wanted depends on earlier messages: numbers are not followed */
     uint8_t with_uri, with_payload;
+    uint8_t noted; /* packets are taken one by one, each with the notes of its messages */
     uint8_t finished;
     /* of what is at hand, see below */
     uint8_t phase, after; /* enum pdi_phase */
@@ -114,7 +115,7 @@ struct pdi_scan {
     struct pdi_sink *own_sink;
     pyddsi_copy *copy; /* frames go there, and not into rows; or null */
     uint8_t scratch[2][65536 + 256];
-    pyddsi_note *notes; /* of a packet's messages, if somebody wants them one by one; else null */
+    pyddsi_note *notes; /* room for those of a packet; null: there is a table */
     struct pdi_rate *rates;
     pyddsi_scan_facts facts;
 };

@@ -9,7 +9,8 @@ int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, siz
     int status;
     *used = 0;
     packet->number = 0;
-    do { /* as above */
+    scan->noted = 1;
+    do { /* a step reads a byte at least, or ends */
         uint64_t streams = scan->facts.by_decode[PYDDSI_DECODE_STREAM];
         uint8_t before = scan->phase;
         status = pdi_scan_step(scan, data, size, used);

@@ -223,7 +223,7 @@ void pdi_rows_message(struct pdi_scan *scan, const pyddsi_message *message, cons
     if (scan->trace->event_count != 0) {
         pdi_rows_events(scan);
     }
-    if (scan->notes != NULL && scan->note_count != 0) {
+    if (scan->note_count != 0) {
         struct pdi_row_message row;
         message_fill(scan, &row, message, note);
         scan->notes[scan->note_count - 1].passes = passes(scan, &row);
@@ -276,7 +276,7 @@ static void fault_fill(const struct pdi_scan *scan, struct pdi_row_message *row)
 void pdi_rows_fault(struct pdi_scan *scan)
 {
     pdi_rows_events(scan);
-    if (scan->notes != NULL) {
+    if (scan->noted) {
         struct pdi_row_message row = {0};
         fault_fill(scan, &row);
         scan->fault_passes = passes(scan, &row);

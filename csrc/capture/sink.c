@@ -166,45 +166,41 @@ bool pdi_sink_put(struct pdi_sink *sink)
 
 /* ---- values of one width: a loop for each way, so that each is fast ---- */
 
-/* Where the values of a column stand: |base| + index x |stride|, where the index is the row's or its packet's. */
+/* Where the values of a column stand: |base| + place[i]. What is written may be anything, so all of it is in local variables
+ * while a loop runs. */
 struct walk {
     const char *base;
-    size_t stride;
-    const char *rows; /* of a packet's column: the rows, which say which packet */
-    size_t row_bytes;
+    const uint32_t *place;
     uint32_t count;
 };
-
-static const void *at_of(const struct walk *walk, uint32_t i)
-{
-    uint32_t index =
-        walk->rows != NULL
-            ? ((const struct pdi_row *)(const void *)(walk->rows + i * walk->row_bytes))->packet
-            : i;
-    return walk->base + index * walk->stride;
-}
 
 /* Types stand without parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define MOVE(walk, type, out_type, out)                                                            \
     do {                                                                                           \
-        out_type *to = (out_type *)(void *)(out);                                                  \
-        if ((walk)->rows == NULL) {                                                                \
-            for (uint32_t i = 0; i < (walk)->count; i++) {                                         \
-                to[i] =                                                                            \
-                    (out_type) * (const type *)(const void *)((walk)->base + i * (walk)->stride);  \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (uint32_t i = 0; i < (walk)->count; i++) {                                         \
-                to[i] = (out_type) * (const type *)at_of((walk), i);                               \
-            }                                                                                      \
+        out_type *restrict to = (out_type *)(void *)(out);                                         \
+        const char *base = (walk)->base;                                                           \
+        const uint32_t *restrict place = (walk)->place;                                            \
+        for (uint32_t i = 0, count = (walk)->count; i < count; i++) {                              \
+            to[i] = (out_type) * (const type *)(const void *)(base + place[i]);                    \
         }                                                                                          \
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-static void move_bits(const struct walk *walk, uint8_t *out, uint32_t from)
+/* Truths, one in each byte and 0 behind the last, into a bitmap of zeros from bit |from| on; eight at a time: the factor
+ * brings bit 0 of byte i to bit 56 + i. */
+static void put_bits(uint8_t *bits, uint32_t from, const uint8_t *truths, uint32_t count)
 {
-    for (uint32_t i = 0; i < walk->count; i++) {
-        out[(from + i) / 8] |= (uint8_t)((*(const uint8_t *)at_of(walk, i) != 0) << (from + i) % 8);
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint64_t eight = 0;
+        for (unsigned j = 0; j < 8; j++) { /* a load, where bytes stand in that order */
+            eight |= (uint64_t)truths[i + j] << 8 * j;
+        }
+        unsigned byte = (unsigned)(eight * UINT64_C(0x0102040810204080) >> 56);
+        unsigned both = byte << (from + i) % 8;
+        bits[(from + i) / 8] |= (uint8_t)both;
+        if (both > 0xff) {
+            bits[(from + i) / 8 + 1] |= (uint8_t)(both >> 8);
+        }
     }
 }
 
@@ -213,10 +209,19 @@ static int64_t micro(int64_t ns)
     return ns / 1000 - (ns % 1000 < 0);
 }
 
+static void move_bits(const struct walk *walk, uint8_t *out, uint32_t from)
+{
+    uint8_t truths[PDI_SINK_BLOCK] = {0};
+    for (uint32_t i = 0; i < walk->count; i++) {
+        truths[i] = *(const uint8_t *)(walk->base + walk->place[i]) != 0;
+    }
+    put_bits(out, from, truths, walk->count);
+}
+
 static void move_times(const struct walk *walk, int64_t *out)
 {
     for (uint32_t i = 0; i < walk->count; i++) {
-        out[i] = micro(*(const int64_t *)at_of(walk, i));
+        out[i] = micro(*(const int64_t *)(const void *)(walk->base + walk->place[i]));
     }
 }
 
@@ -224,22 +229,22 @@ static void move_times(const struct walk *walk, int64_t *out)
 static void move_valid(const struct walk *walk, const struct pdi_column *column,
                        struct pdi_array *array, uint32_t from)
 {
-    uint32_t nulls = 0;
+    uint8_t truths[PDI_SINK_BLOCK] = {0};
+    uint32_t there = 0;
     if (column->load == PDI_LOAD_EVENT) {
         for (uint32_t i = 0; i < walk->count; i++) {
-            unsigned there = *(const uint8_t *)at_of(walk, i) != 255;
-            array->valid[(from + i) / 8] |= (uint8_t)(there << (from + i) % 8);
-            nulls += !there;
+            truths[i] = *(const uint8_t *)(walk->base + walk->place[i]) != 255;
+            there += truths[i];
         }
     } else {
         int64_t none = column->load == PDI_LOAD_ID ? 0 : PDI_NONE64;
         for (uint32_t i = 0; i < walk->count; i++) {
-            unsigned there = *(const int64_t *)at_of(walk, i) != none;
-            array->valid[(from + i) / 8] |= (uint8_t)(there << (from + i) % 8);
-            nulls += !there;
+            truths[i] = *(const int64_t *)(const void *)(walk->base + walk->place[i]) != none;
+            there += truths[i];
         }
     }
-    array->nulls += nulls;
+    put_bits(array->valid, from, truths, walk->count);
+    array->nulls += walk->count - there;
 }
 
 static void move(const struct walk *walk, const struct pdi_column *column, struct pdi_array *array,
@@ -290,22 +295,21 @@ static void move(const struct walk *walk, const struct pdi_column *column, struc
 
 void pdi_sink_flush(struct pdi_sink *sink)
 {
+    uint32_t row[PDI_SINK_BLOCK], packet[PDI_SINK_BLOCK];
+    for (uint32_t i = 0; i < sink->pending; i++) {
+        row[i] = i * (uint32_t)sink->table->row_bytes;
+        packet[i] = ((const struct pdi_row *)(const void *)(sink->block + row[i]))->packet *
+                    (uint32_t)sizeof *sink->packet;
+    }
     for (uint32_t i = 0; i < sink->count && sink->pending != 0; i++) {
         const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
-        struct walk walk = {.count = sink->pending};
-        if (varies(column)) {
-            continue;
+        if (!varies(column)) {
+            const void *base = column->of_packet ? (const void *)sink->packet : sink->block;
+            struct walk walk = {.base = (const char *)base + column->at,
+                                .place = column->of_packet ? packet : row,
+                                .count = sink->pending};
+            move(&walk, column, &sink->array[i], sink->rows);
         }
-        if (column->of_packet) {
-            walk.base = (const char *)sink->packet + column->at;
-            walk.stride = sizeof *sink->packet;
-            walk.rows = (const char *)sink->block;
-            walk.row_bytes = sink->table->row_bytes;
-        } else {
-            walk.base = (const char *)sink->block + column->at;
-            walk.stride = sink->table->row_bytes;
-        }
-        move(&walk, column, &sink->array[i], sink->rows);
     }
     sink->rows += sink->pending;
     sink->pending = 0;
