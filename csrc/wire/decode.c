@@ -289,12 +289,28 @@ static inline size_t short_number(const uint8_t *at, uint64_t *value)
     return at[1] - 1U < 0x7f ? 2 : 0;
 }
 
+/* The same for one of up to 28 bits; four bytes are there. */
+static inline size_t number28(const uint8_t *at, uint64_t *value)
+{
+    size_t size = short_number(at, value);
+    if (size != 0 || at[1] < 0x80) {
+        return size;
+    }
+    uint64_t low = (at[0] & 0x7fU) | (at[1] & 0x7fU) << 7;
+    if (at[2] < 0x80) {
+        *value = low | (uint64_t)at[2] << 14;
+        return at[2] == 0 ? 0 : 3;
+    }
+    *value = low | (at[2] & 0x7fU) << 14 | (uint64_t)at[3] << 21;
+    return at[3] - 1U < 0x7f ? 4 : 0;
+}
+
 /* What nearly every message under load is: an SDATA of one resource, its numbers short, in the tolerant reading, no marker
  * before it but a CONDUIT further ahead. Read without the table, in a third of the time. False: it is not, or not certainly;
  * then nothing has happened. */
 static inline bool sdata_next(pyddsi_decoder *decoder, pyddsi_message *message)
 {
-    enum { HEAD_MAX = 1 + 2 + 2 + 2 };
+    enum { HEAD_MAX = 1 + 4 + 2 + 2 };
     const pyddsi_reading *reading = decoder->reading;
     const uint8_t *begin = decoder->data + decoder->at, *at = begin + 1;
     size_t left = decoder->size - decoder->at;
@@ -302,7 +318,7 @@ static inline bool sdata_next(pyddsi_decoder *decoder, pyddsi_message *message)
     if (left < HEAD_MAX || (begin[0] & (PDI_KIND_MASK | PYDDSI_A)) != PYDDSI_SDATA ||
         decoder->markers != 0 || reading->options.strictness != PYDDSI_TOLERANT)
         return false;
-    size_t first = short_number(at, &sn), second = short_number(at + first, &rid);
+    size_t first = number28(at, &sn), second = short_number(at + first, &rid);
     size_t third = short_number(at + first + second, &size);
     at += first + second + third;
     if (first == 0 || second == 0 || third == 0 || sn > reading->max[PYDDSI_TYPE_SN] ||
