@@ -29,7 +29,7 @@ examples:
   pyddsi analyse run.pcapng -o report.html
   pyddsi analyse 'captures/*.pcapng' --json | jq .repeats
   pyddsi analyse run.pcapng --fail-if 'repeats>1%' --fail-if 'expiries>0'
-  pyddsi analyse s3a://bucket/captures/ --engine spark --master spark://host:7077 -o report.html
+  pyddsi analyse /shared/captures --engine spark --master spark://host:7077 -o report.html
 
 --fail-if takes repeats, pre_sync, gaps, fills, missing, expiries, malformed, errors, warnings or messages; with %, as a share
 of the messages. exit status: 0; 1 if a condition of --fail-if holds; 2 for a file that cannot be read
