@@ -17,8 +17,9 @@ Made by `tools/generate.py` from the source. All of it is typed, for mypy and py
 it at work, [config.md](config.md) has the settings.
 
 Times are in seconds, `timeout=None` waits for ever, and every wait that takes too long raises the builtin `TimeoutError`. All
-calls may be made by any thread. What is closed says so with `ClosedError`. What begins with `replay.` is in
-`pyddsi.capture.replay`, is used by one thread, and has [a guide of its own](../how-to/replay.md).
+calls may be made by any thread. What is closed says so with `ClosedError`. What begins with `capture.` is in
+`pyddsi.capture` ([guide](../guide/captures.md)), what begins with `replay.` in `pyddsi.capture.replay`
+([how-to](../how-to/replay.md)); those are used by one thread.
 """
 
 # Each section: its title, and where its members stand; of a class the first gives the docstring.
@@ -48,6 +49,15 @@ SECTIONS: list[tuple[str, list[Part]]] = [
     ("Window", [("_looks.py", "Window")]),
     ("Stats", [("_looks.py", "Stats")]),
     ("Metrics", [("metrics.py", "Metrics"), ("metrics.py", "Metric")]),
+    ("capture.open", [("capture/_capture.py", "open")]),
+    ("capture.Capture", [("capture/_capture.py", "Capture")]),
+    ("capture.Packet", [("capture/_packet.py", "Packet")]),
+    ("capture.Note", [("capture/_packet.py", "Note")]),
+    ("capture.Index", [("capture/_index.py", "Index")]),
+    ("capture.Info", [("capture/info.py", "Info")]),
+    ("capture.Datagram", [("capture/_datagram.py", "Datagram")]),
+    ("capture.Segment", [("capture/_datagram.py", "Segment")]),
+    ("capture.read_datagrams", [("capture/_datagram.py", "read_datagrams")]),
     ("replay.Recording", [("capture/replay/_source.py", "Recording")]),
     ("replay.Pace", [("capture/replay/_pace.py", "Pace")]),
     ("replay.Route", [("capture/replay/_route.py", "Route")]),
@@ -63,7 +73,7 @@ SECTIONS: list[tuple[str, list[Part]]] = [
 # What the halves of a session ask of each other, and is no business of its users.
 INNER = {
     "as_owner", "call", "closed_error", "dispatch", "pump", "running", "title", "wait", "conflict", "why_full",
-    "DEPTH", "KIND", "things", "raw", "waker", "of", "rid_bits", "life", "name_of",
+    "DEPTH", "KIND", "things", "raw", "waker", "of", "rid_bits", "life", "name_of", "note", "packets_of_files",
 }  # fmt: skip
 
 
@@ -74,6 +84,8 @@ WORDS = {
     "P": "Publisher",
     "S": "Subscriber",
     "_Data": "Buffer",
+    "Path_": "str | os.PathLike[str]",
+    "Time": "str | float | int | None",
 }
 
 
@@ -166,10 +178,11 @@ def section(title: str, parts: list[Part]) -> str:
     first = find(parts[0])
     lines = [f"## {title}", ""]
     if isinstance(first, ast.FunctionDef):
-        return "\n".join([*lines, f"`{signature(first, 'pyddsi.')}`", "", prose(first)])
+        place = "pyddsi." + title.removeprefix("pyddsi.").removesuffix(first.name)
+        return "\n".join([*lines, f"`{signature(first, place)}`", "", prose(first)])
     lines += [prose(first), ""]
     file = parts[0][0]
-    if file in {"_looks.py", "metrics.py"}:
+    if file in {"_looks.py", "metrics.py"} or title == "capture.Note":
         rows = fields(parts[-1])
         lines += ["```text", *rows, "```", ""]
     for node in members(parts):
