@@ -6,6 +6,11 @@
  * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew. Until the ACCEPT has come
  * we are in doubt: what comes may be of another session than ours, with other numbers, and so nothing on its conduits is
  * heard, and nothing acknowledged.
+ *
+ * OPENs cross, and ACCEPTs are lost. So either side can take an OPEN for that of the present session, which the other has
+ * given up meanwhile, and then both are content, and mean different sessions. No order of three packets rules that out; but
+ * it shows as soon as one says where it begins, since that is marked (send.c): who hears the mark of
+ * another session is in doubt as well, and asks.
  */
 #include "node/state.h"
 
@@ -24,6 +29,16 @@ static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, 
     pdi_session_say(node, PDI_REPLY_OPEN, peer);
 }
 
+/* It is asked whether it is still the same session: its ACCEPT will tell. */
+static void doubt(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    who->probes = (uint8_t)(1 + (node->config.opens_max < UINT8_MAX ? node->config.opens_max
+                                                                    : UINT8_MAX - 1));
+    who->open_at = now;
+    pdi_session_timer(node, peer, now);
+}
+
 static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t peer = pdi_session_find(node, &chore->from);
@@ -40,10 +55,7 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
         return;
     }
     if (who->session != 0) {
-        who->probes = (uint8_t)(1 + (node->config.opens_max < UINT8_MAX ? node->config.opens_max
-                                                                        : UINT8_MAX - 1));
-        who->open_at = now; /* its ACCEPT will tell whether it is still the same session */
-        pdi_session_timer(node, peer, now);
+        doubt(node, peer, now);
     } else if (now - who->since > 2 * PDI_TIME_MS * node->config.open_ms &&
                pdi_session_replace(node, peer, now)) {
         start_opening(node, chore, now); /* zhe says HELLO only to those it does not know */
@@ -222,6 +234,16 @@ static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_t
     pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
 }
 
+/* What came was of another session with this peer: either late, or the one that it means. */
+static void foreign(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    uint32_t peer = pdi_session_find(node, &chore->from);
+    if (peer != PDI_NONE && pdi_session_established(node, peer) && node->peers[peer].session != 0 &&
+        node->peers[peer].probes == 0) {
+        doubt(node, peer, now);
+    }
+}
+
 void pdi_session_tick(struct pdi_node *node, pdi_time now)
 {
     for (uint32_t peer = pdi_bitset_find(node->ended, node->peers_used, 0); peer < node->peers_used;
@@ -242,6 +264,9 @@ void pdi_session_tick(struct pdi_node *node, pdi_time now)
             break;
         case PDI_CHORE_ACCEPT:
             accept_chore(node, chore, now);
+            break;
+        case PDI_CHORE_DOUBT:
+            foreign(node, chore, now);
             break;
         default:
             stranger(node, chore, now);

@@ -118,6 +118,13 @@ static void push_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     node->chores[node->chore_head++ % PDI_CHORES_MAX] = *chore;
 }
 
+/* A peer has said something in another session than the one that we have with it. */
+void pdi_hello_doubt(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_chore chore = {.kind = PDI_CHORE_DOUBT, .from = node->peers[peer].endpoint};
+    push_chore(node, &chore, now);
+}
+
 static void set_id(struct pdi_chore *chore, pyddsi_bytes id)
 {
     chore->id_size = (uint8_t)(id.size <= PYDDSI_ID_MAX ? id.size : 0);
@@ -229,10 +236,6 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
         pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_PONG,
                                                   .to = *from,
                                                   .hash = (uint16_t)message->hash});
-        if (peer == PDI_NONE) {
-            /* Only peers with a session are asked so (zhe asks nobody): it believes in one that we have lost. */
-            pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .to = *from});
-        }
         return;
     default:
         pong_in(node, peer, message->hash, now);

@@ -33,7 +33,11 @@ static void dispatch(struct pdi_node *node, uint32_t peer, uint32_t slot,
         pdi_turn_reliable(node, &arrival, message, now);
         return;
     case PYDDSI_SYNCH:
-        pdi_turn_synch(node, peer, arrival.conduit, message, now);
+        if (node->foreign) {
+            pdi_hello_doubt(node, peer, now); /* it is late, or we mean different sessions */
+        } else {
+            pdi_turn_synch(node, peer, arrival.conduit, message, now);
+        }
         return;
     case PYDDSI_ACKNACK:
         pdi_reliable_acknack(node, peer, message, now);
@@ -79,6 +83,13 @@ static enum pyddsi_reason why_outside(const struct pdi_node *node, uint32_t peer
     return opening ? PYDDSI_BY_NOT_SYNCHED : PYDDSI_BY_EXPIRED_PEER;
 }
 
+/* A PONG in front of a SYNCH has the mark of the session that this is for. (Alone it may be the answer to a PING.) */
+static void marked(struct pdi_node *node, const struct pdi_node_peer *who, uint64_t hash)
+{
+    node->personal = hash == pdi_session_mark(who->session);
+    node->foreign = !node->personal && who->session != 0;
+}
+
 /* Walks over the messages of a packet. */
 static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t peer, bool inside,
                  pyddsi_bytes packet, pdi_time now)
@@ -87,13 +98,15 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     pyddsi_message message;
     int status;
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
-    node->personal = 0;
+    node->personal = node->foreign = 0;
     bool doubted = inside && node->peers[peer].probes != 0;
+    bool believes = false;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
-        node->personal =
-            node->personal || (inside && message.kind == PYDDSI_PONG &&
-                               message.hash == pdi_session_mark(node->peers[peer].session));
+        believes = believes || message.kind == PYDDSI_PING || message.kind == PYDDSI_ACKNACK;
+        if (inside && message.kind == PYDDSI_PONG) {
+            marked(node, &node->peers[peer], message.hash);
+        }
         if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
@@ -113,6 +126,11 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
         if (inside && !pdi_session_established(node, peer)) {
             inside = false; /* a message has just ended the session */
         }
+    }
+    if (believes && peer == PDI_NONE && !node->closing) {
+        /* Only in a session one asks so (zhe asks nobody), or acknowledges: its sender believes in one that we have lost, and
+         * takes what we send to all for a part of it. In a former life we had other numbers. */
+        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .to = *from});
     }
     if (status != PYDDSI_END) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_BAD_BYTES, 0, 0, 1, now);

@@ -256,7 +256,13 @@ struct pdi_thing {
 };
 
 /* ---- from receive to housekeeping ---- */
-enum pdi_chore_kind { PDI_CHORE_HELLO, PDI_CHORE_OPEN, PDI_CHORE_ACCEPT, PDI_CHORE_MOVE };
+enum pdi_chore_kind {
+    PDI_CHORE_HELLO,
+    PDI_CHORE_OPEN,
+    PDI_CHORE_ACCEPT,
+    PDI_CHORE_MOVE,
+    PDI_CHORE_DOUBT
+};
 
 struct pdi_chore {
     uint8_t kind;
@@ -435,9 +441,10 @@ struct pdi_node {
     uint64_t *held;       /* bit: this order waits for a reader, a guard or another conduit, */
     uint32_t holding;     /* how many do */
     uint32_t last_sender; /* whose packet came last */
-    uint8_t personal;     /* the packet at hand has its session's mark: its SYNCH is for us alone */
-    uint16_t *parts;      /* [order]: samples of the batch at its head that have been delivered */
-    uint8_t kick;         /* something has changed for which held ones may wait */
+    uint8_t personal; /* the packet at hand has its session's mark: its SYNCH is for us alone; */
+    uint8_t foreign;  /* or that of another session of its sender */
+    uint16_t *parts;  /* [order]: samples of the batch at its head that have been delivered */
+    uint8_t kick;     /* something has changed for which held ones may wait */
     struct pdi_pool pool;
     uint32_t slot; /* the one offered; PDI_POOL_NONE: the spare */
     uint8_t *spare;
@@ -578,6 +585,7 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
 void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
                      const pyddsi_endpoint *from, uint32_t peer, pdi_time now);
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
+void pdi_hello_doubt(struct pdi_node *node, uint32_t peer, pdi_time now);
 
 /* turn.c: what comes on conduits, in its turn */
 void pdi_receive_retry(struct pdi_node *node, pdi_time now);

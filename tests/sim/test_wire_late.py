@@ -10,7 +10,7 @@ import pytest
 from pyddsi import wire
 from pyddsi.testing import Node, Sim
 from tests.py.worlds import datas
-from tests.sim.stranger import Stranger, alone, features, number, value
+from tests.sim.stranger import Stranger, alone, features, mark, number, value
 from tests.sim.test_wire_conduits import met, on
 from tests.sim.test_wire_session import subscribed
 
@@ -117,6 +117,69 @@ def test_doubt_does_not_last() -> None:
     assert stranger.state == "unknown"
     assert [message.reason for message in stranger.heard_of(wire.Close)] == [0]
     assert [event.kind for event in node.events()] == ["connected", "disconnected"]
+
+
+def marked(session: int, begun: bool) -> tuple[Node, Stranger, int]:  # noqa: FBT001
+    """A session that its peer calls 1, and speaks of as another; and the number under which the node asks for it."""
+    _sim, node, stranger = alone()
+    stranger.meet(properties=features(127, session=1))
+    if begun:
+        stranger.begin()
+    stranger.packets()
+    for _ in range(2):
+        stranger.say(wire.Pong(mark(session)), wire.Synch(7, reliable=True, sync=True))
+    (opened,) = stranger.heard_of(wire.Open)
+    return node, stranger, session_of(opened)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_mark_of_the_session_there_is(begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Two who mean different sessions would both be content, and each deaf to where the other says that it begins."""
+    node, stranger, opened = marked(2, begun)
+    answer(stranger, opened, 2)
+    assert [event.kind for event in node.events()] == ["connected", "disconnected"]
+    (again,) = stranger.heard_of(wire.Open)
+    answer(stranger, session_of(again), 3)
+    assert stranger.state == "established"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_mark_of_a_session_that_was(begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """A SYNCH that is late by a session would end the one there is, or say where it begins."""
+    node, stranger, opened = marked(0, begun)
+    answer(stranger, opened, 1)
+    sub = node.subscriber(5)
+    stranger.begin()
+    stranger.say(data(0, b"0"))
+    assert datas(sub) == [b"0"]
+    assert [event.kind for event in node.events()] == ["connected"]
+
+
+def test_answer_to_a_ping_is_no_mark() -> None:
+    """Each PONG that answers a PING would be taken for the mark of another session."""
+    _sim, _node, stranger = alone()
+    stranger.meet(properties=features(127))
+    stranger.packets()
+    stranger.say(wire.Pong(mark(2)))
+    stranger.begin()
+    assert stranger.heard_of(wire.Open) == []
+
+
+@pytest.mark.parametrize("word", [wire.Ping(7), wire.AckNack(3), wire.AckNack(3, mask=1)])
+def test_lost_session_is_told(word: wire.Message) -> None:
+    """
+    Who believes in a session that we have lost with our former life would take what we send to all for a part of it, in the
+    order of the former numbers, until its next PING; or with a thousand words in one packet make us say a thousand.
+    """
+    _sim, node, stranger = alone()
+    stranger.say(data(0, b"0"), wire.Synch(0, reliable=True, sync=True))
+    assert stranger.heard_of(wire.Close) == [], "it may speak to all"
+    stranger.say(word, word, word)
+    assert [message.reason for message in stranger.heard_of(wire.Close)] == [0]
+    stranger.say(wire.Hello(4, []))
+    stranger.say(word)
+    assert stranger.heard_of(wire.Close) == [], "a session is about to begin"
+    assert node.events() == []
 
 
 # ---- beginning ------------------------------------------------------------------------------------------------
