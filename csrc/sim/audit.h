@@ -46,6 +46,7 @@ struct pdi_put {
     pdi_time time;
     uint32_t matched; /* bit: this node was matched, and in its present life */
     uint8_t colour;
+    uint8_t alone; /* of an author that moves: it went to one node, and not to the group */
     uint64_t taken[PDI_AUDIT_AUDIENCES_MAX / 64]; /* bit: this audience has it */
 };
 
@@ -84,7 +85,7 @@ struct pdi_audience {
     uint8_t partial;   /* pull, periods: nothing is owed */
     uint8_t forgotten;
     uint8_t rejected;
-    uint32_t *last; /* of each author: the number after the last one taken */
+    uint32_t *last; /* of each author and way: the number after the last one taken */
     uint32_t last_room;
     uint32_t taken;
     uint64_t excused;
