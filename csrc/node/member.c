@@ -6,8 +6,9 @@
  *
  * A member that does not move for slow_ms while others share the window with it is detached: it still hears everything and
  * is served while the window holds what it asks for, but the window does not wait for it. What it misses it reports
- * itself, as a gap. When it has caught up it holds the window again. (One that has the window for itself is never
- * detached: there is nobody to be protected from it, and its writer waits.)
+ * itself, as a gap: it begins where it joined, even if the window is past that by now. When it has caught up it holds the
+ * window again. (One that has the window for itself is never detached: there is nobody to be protected from it, and its
+ * writer waits.)
  */
 #include "node/state.h"
 
@@ -61,21 +62,20 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
                      pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
-    *member = (struct pdi_member){.acked = conduit->window.next, .progress = now, .joined = 1};
+    uint64_t next = conduit->window.next;
+    *member = (struct pdi_member){.from = next, .acked = next, .progress = now, .joined = 1};
     conduit->level = conduit->peer == PDI_NONE;
     conduit->members++;
     tell_where(node, conduit, peer, now);
 }
 
-/* What the window is past, and this member does not have, is gone: a line for what has none yet. */
-void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
-                           struct pdi_member *member, enum pyddsi_reason reason, pdi_time now)
+/* What the window is past, and this member does not have, is gone. */
+static void write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
+                       const struct pdi_member *member, enum pyddsi_reason reason, pdi_time now)
 {
     uint64_t base = pdi_conduit_base(conduit);
-    uint64_t from = member->written > member->acked ? member->written : member->acked;
-    if (from < base) {
-        pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - from, now);
-        member->written = base;
+    if (member->acked < base) {
+        pdi_drop(node, PYDDSI_AT_WINDOW, reason, 0, 0, base - member->acked, now);
     }
 }
 
@@ -87,7 +87,7 @@ static void forgive(struct pdi_node *node, struct pdi_conduit *conduit, struct p
     if (!member->detached) { /* what a detached one owes is off the books already */
         node->stats.forgiven += conduit->window.next - member->acked;
     }
-    pdi_member_write_lost(node, conduit, member, reason, now);
+    write_lost(node, conduit, member, reason, now);
     uint64_t number = member->acked > base ? member->acked : base;
     for (; number != conduit->window.next; number++) { /* at most the window */
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
@@ -113,7 +113,7 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
             continue;
         }
         if (member->acked < base) { /* its session may end before it can say what it lacks */
-            pdi_member_write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
+            write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
             member->acked = base;
         }
         member->detached = 0;

@@ -212,8 +212,9 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     uint64_t base = pdi_conduit_base(conduit);
     uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
     uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
-    const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-    uint64_t least = member->joined && member->acked < base ? member->acked : base;
+    struct pdi_member *member = pdi_node_member(node, conduit, peer);
+    uint64_t knows = member->begun ? member->acked : member->from;
+    uint64_t least = member->joined && knows < base ? knows : base;
     if (next - least >=
         node->seq.half) { /* a detached one, so far behind that its numbers mean nothing */
         least = base;
@@ -225,8 +226,10 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
         return;
     }
     uint64_t number = next - ahead;
-    if (number >= member->acked) { /* it knows where it is to go on */
+    if (number >= knows) { /* it knows where it is to go on */
         node->peers[peer].unsure &= ~bit;
+        /* A late ACKNACK, of an earlier session, may say so; but then there was nothing to be asked for. */
+        member->begun = member->begun || (nack && member->joined);
     }
     acknowledged(node, conduit, peer, number < conduit->sent ? number : conduit->sent, now);
     if (nack && member->joined) {

@@ -49,14 +49,13 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     size_t size = 0;
     pyddsi_fault fault;
     if (peer != PDI_NONE) {
-        struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        if (member->joined && member->detached && !member->begun) {
-            /* Perhaps it begins here, and knows of nothing before; so what it missed is written down here. */
-            pdi_member_write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
-        }
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined && member->acked > next) {
             next = member->acked; /* it begins behind what is still to be sent */
             outstanding = 0;
+        } else if (member->joined && !member->begun && next - member->from < node->seq.half) {
+            /* It asks for what the window is past as well, and is told, and reports that. */
+            outstanding = next - member->from;
         } else if (member->joined && next - member->acked < outstanding) {
             outstanding = next - member->acked;
         }

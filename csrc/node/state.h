@@ -75,11 +75,11 @@
 
 /* ---- what a conduit remembers of one of its members ---- */
 struct pdi_member {
-    uint64_t acked;    /* everything before this count is acknowledged, */
-    uint64_t written;  /* and what it lacks before this one is in the ledger */
+    uint64_t from;     /* the next count when it joined: there it begins */
+    uint64_t acked;    /* everything before this count is acknowledged */
     pdi_time progress; /* of a group: when that last moved, or when the first came that it lacks */
     uint8_t joined;    /* counted in the window */
-    uint8_t begun;     /* it has acknowledged something, so it knows where it began */
+    uint8_t begun;     /* it has acknowledged something, or asked for it: it knows where it began */
     uint8_t detached;  /* too slow: a member that the window does not wait for */
 };
 
@@ -633,8 +633,6 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
 void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                       enum pyddsi_reason reason, pdi_time now);
 void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
-void pdi_member_write_lost(struct pdi_node *node, const struct pdi_conduit *conduit,
-                           struct pdi_member *member, enum pyddsi_reason reason, pdi_time now);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
 void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
                             pdi_time now);

@@ -182,6 +182,45 @@ def test_base_is_the_least() -> None:
     assert window_of(pub).members == 1
 
 
+def told_alone(stranger: Stranger) -> set[tuple[int, int | None]]:
+    """Where the SYNCHs of the group say that it is, of those that were sent to the stranger alone."""
+    packets = [packet for packet in stranger.packets() if packet.to == stranger.endpoint]
+    heard = [message for packet in packets for message in packet.messages]
+    return {(m.sn, m.count) for m in heard if isinstance(m, wire.Synch) and m.conduit == 0}
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_detached_before_it_began(left: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """
+    A newcomer that is detached before it could begin would begin behind what the window has given up, and miss that without
+    a word; also if it is the only one that is left.
+    """
+    sim = Sim(1)
+    node = sim.node("a", scout=1000.0, latency=0.0, slow=0.1)
+    silent, other = members(sim, node, 2)
+    pub = node.publisher(NUMBER)
+    sim.run(0.01)
+    for i in range(5):
+        assert pub.put(b"%d" % i)
+        other.say(wire.AckNack(i + 1))
+    sim.run(0.2)
+    assert [event.kind for event in node.events()].count("detached") == 1
+    assert window_of(pub).seqbase == 5
+    if left:
+        other.say(wire.Close(other.id, 0))
+    assert pub.put(b"5")
+    silent.packets()
+    sim.run(0.5)
+    assert told_alone(silent) == {(6, 6)}, "it joined at 0"
+    silent.say(wire.AckNack(0))
+    sim.run(0.5)
+    assert told_alone(silent) == {(6, 6)}, "that may have been late, of an earlier session"
+    silent.say(wire.AckNack(0, mask=0b11111))
+    assert told_alone(silent) == {(6, 1)}, "so it can tell its application what it missed"
+    silent.say(wire.AckNack(6))
+    assert window_of(pub).members == 2 - left
+
+
 def is_stuck(pub: Publisher) -> bool:
     """Whether a window becomes full and then has no room for a long time."""
     for _ in range(40):
