@@ -320,6 +320,14 @@ def replayed(name: str, side: str) -> Replay:
     return replay
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    """The tests behind these do without a gigabyte of replays."""
+    yield
+    for kept in (passing, facts, replayed):
+        kept.cache_clear()
+
+
 SIDES = [(name, side) for name, sides in SAMPLES.items() for side in sides]
 
 
