@@ -260,7 +260,7 @@ def _read(place: Path) -> tuple[dict[str, Any], list[bytes]] | None:
 
 
 def _load(
-    path: str, settings: Settings, begin: bytes | None, folder: str | None
+    path: str, settings: Settings, begin: bytes | None, folder: str | None, *, as_kept: bool
 ) -> tuple[Index | None, str]:
     """The kept index of a file as it is now; or one that covers its beginning; or why there is none."""
     place = next((place for place in _places(path, folder) if place.is_file()), None)
@@ -278,7 +278,7 @@ def _load(
             and head["version"] == pyddsi.__version__
             and head["layout"] == lib.PYDDSI_SNAPSHOT_LAYOUT
             and head["settings"] == wanted
-            and head["begin"] == (zlib.crc32(begin) if begin is not None else None)
+            and (as_kept or head["begin"] == (zlib.crc32(begin) if begin is not None else None))
         )
         indexed = int(head["file"]["indexed"])
         chunks = [Chunk(*map(int, chunk)) for chunk in head["chunks"]]
@@ -317,6 +317,7 @@ def index_of(
     keep: bool = True,
     folder: str | None = None,
     progress: Callable[[int], None] | None = None,
+    as_kept: bool = False,
 ) -> Index:
     """
     The index of a file: the kept one if it is good, else a new one.
@@ -325,8 +326,9 @@ def index_of(
     keep: whether it may be read from and written to a file
     folder: where such files lie; None: beside the capture, else in the user's cache
     progress: told how many bytes are done
+    as_kept: a kept index is good whatever it began with: the file before may be gone, and what was known then is known still
     """
-    known, why = _load(path, settings, begin, folder) if keep else (None, "")
+    known, why = _load(path, settings, begin, folder, as_kept=as_kept) if keep else (None, "")
     if known is not None and Path(path).stat().st_size == known.file_size:
         return known
     source = open_bytes(path)
