@@ -378,7 +378,7 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
     elif hasattr(path, "read"):
         sources.append(cast("BinaryIO", path))
     else:
-        for one in cast("Iterable[Path_]", path):
+        for one in cast("Iterable[Path_]", path):  # type: ignore[redundant-cast]  # pyright sees bytes
             sources.extend(expand(one))
     for source in sources:
         if isinstance(source, str) and source != "-" and not Path(source).exists():

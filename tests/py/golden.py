@@ -97,7 +97,9 @@ def load(name: str) -> list[Packet]:
         assert packet.decode != "stream", packet
         messages, error = packet.messages()
         place = packet.number, packet.time_ns, packet.source, packet.destination
-        found.append(Packet(*place, packet.data, packet.reading, packet.extensions, messages, error))
+        found.append(
+            Packet(*place, packet.data, packet.reading, packet.extensions, messages, error)
+        )
     return found
 
 
