@@ -38,6 +38,7 @@ COMMANDS = {
     "convert": "write captures as Parquet, Arrow, or another capture: cut, merged, sorted",
     "anonymize": "write a capture that can be given away",
     "replay": "play a capture again: into a session, as datagrams, or into a node",
+    "spark": "say whether a Spark can read captures, and how it gets what it needs",
     "sim": "play scenarios in the simulator and check them",
 }
 

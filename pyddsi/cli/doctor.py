@@ -38,7 +38,8 @@ def add(parser: read.Parser) -> None:
     add_session(parser)
 
 
-def _show(finding: Finding, paint: Paint) -> None:
+def show(finding: Finding, paint: Paint) -> None:
+    """A line for what was looked at, and below it what mends it."""
     level = paint(COLOURS[finding.level], f"{finding.level:4}")
     print(f"{level}  {finding.name:14} {finding.text}")
     for line in finding.mend:
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 if options.json:
                     print(json.dumps(asdict(finding)), flush=True)
                 else:
-                    _show(finding, paint)
+                    show(finding, paint)
     bad, doubtful = levels.count("fail"), levels.count("warn")
     if not options.json:
         print(

@@ -41,6 +41,7 @@ OPTIONS = {
         "--json",
     ),
     "sim": ("--seeds", "--json"),
+    "spark": ("--master", "--remote", "--conf", "--tasks", "--quiet", "--json"),
 }
 
 

@@ -29,6 +29,7 @@ SHORT: dict[str, list[str]] = {
     "anonymize": [CAPTURE, "-o", "{tmp}/out.pcapng"],
     "replay": [CAPTURE, "--max", "--no-wait"],
     "sim": ["--scenario", "loss", "--seed", "5"],
+    "spark": ["submit-help"],
 }
 
 

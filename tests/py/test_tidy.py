@@ -115,6 +115,7 @@ RIGHT = [
         "pyddsi/cli/x.py",
         "from pyddsi.cli.y import z\nfrom .y import a\nimport scapy.all",
     ),
+    ("python arrows", "pyddsi/cli/x.py", "from pyddsi.spark import session"),
     ("python arrows", "pyddsi/_native.py", "from pyddsi._core import ffi, lib"),
 ]
 

@@ -128,7 +128,7 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
         )
         for path in (ROOT / "pyddsi").rglob(glob)
     }
-    assert package == wanted | {"pyddsi/_core.abi3.so"}
+    assert package == wanted | {"pyddsi/_core.abi3.so", "pyspark_pyddsi.py"}
     assert "pyddsi/py.typed" in package
 
 

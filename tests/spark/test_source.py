@@ -1,0 +1,196 @@
+"""The source in Spark: the same rows as one reader has, however they are cut, pruned and filtered."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from pyddsi import capture
+from pyddsi.spark import read
+from tests.capture.rows import everything
+from tests.py.golden import CAPTURES, index
+from tests.spark.frames import indexed, long_capture, one_reader, rows_of, same
+
+GOLDEN = [str(CAPTURES / name) for name in sorted(index())]
+LOSS = str(CAPTURES / "p2p_loss5.pcap")
+
+
+@pytest.mark.parametrize("table", capture.TABLES)
+def test_golden(spark: SparkSession, table: str) -> None:
+    """A table in Spark would not be what the core says it is, in any column, for some capture of zhe."""
+    found = rows_of(read(spark, GOLDEN, table, everything(table)))
+    same(table, found, one_reader(GOLDEN, table))
+
+
+@pytest.mark.parametrize(("name", "repeats"), [("p2p_loss5", 401), ("three_multicast_loss", 623)])
+def test_known_repeats(spark: SparkSession, name: str, repeats: int) -> None:
+    """The repeats of the two lossy captures would not be the number that was found by other means."""
+    frame = read(spark, CAPTURES / f"{name}.pcap", columns=["kind", "seq_event"])
+    assert frame.where("kind = 7 AND seq_event IN (3, 8)").count() == repeats
+
+
+SIZES = ["64k", "100000", "250k", "1m", "1g"]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some MiB with an index of small chunks."""
+    path = long_capture(tmp_path_factory.mktemp("large") / "run.pcap")
+    with pytest.MonkeyPatch.context() as patch:
+        return indexed(path, 60_000, patch)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_split(spark: SparkSession, large: Path, size: str) -> None:
+    """Rows would depend on how a capture is cut for the tasks."""
+    columns = ["file", "pkt", "msg", "usn", "seq_event", "gap", "since_first_us", "delivery_us"]
+    frame = read(spark, large, columns=columns, split_size=size)
+    assert (frame.rdd.getNumPartitions() > 1) == (size != "1g")
+    same("messages", rows_of(frame), one_reader(large, "messages", columns))
+
+
+def test_usual_schema_has_no_dear_columns(spark: SparkSession) -> None:
+    """Texts and payloads, which cost more than all the rest, would be read by everybody."""
+    names = spark.read.format("pyddsi").load(LOSS).columns
+    assert names == [column.name for column in capture.columns("messages") if not column.dear]
+    with_texts = read(spark, LOSS, addresses="string", payload="prefix:4")
+    assert set(with_texts.columns) - set(names) == {"src", "dst", "payload"}
+    assert max(len(row.payload) for row in with_texts.select("payload").dropna().collect()) == 4
+
+
+def test_user_schema_prunes(spark: SparkSession) -> None:
+    """The only way to read fewer columns would not work, or mix them up when their order is another."""
+    frame = spark.read.format("pyddsi").schema("usn bigint, kind tinyint").load(LOSS)
+    assert frame.columns == ["usn", "kind"]
+    wanted = one_reader(LOSS, "messages", ["usn", "kind"])
+    assert [(row.usn, row.kind) for row in frame.collect()] == [
+        (r["usn"], r["kind"]) for r in wanted
+    ]
+    named = read(spark, LOSS, columns=["usn", "kind"])
+    assert named.schema.fieldNames() == ["usn", "kind"]
+
+
+def test_sql(spark: SparkSession) -> None:
+    """Who writes SQL could not read a capture."""
+    spark.sql(
+        f"CREATE TEMPORARY VIEW lossy USING pyddsi OPTIONS (path '{LOSS}', table 'events', where 'type == \"gap\" or pkt > 3')"
+    )
+    wanted = one_reader(LOSS, "events", ["pkt"], where="type == 'gap' or pkt > 3")
+    assert spark.sql("SELECT count(*) FROM lossy").collect() == [(len(wanted),)]
+
+
+def test_filters_go_to_the_core(spark: SparkSession) -> None:
+    """All rows would cross to Spark to be thrown away there; or filters of SQL would mean something else in the core."""
+    conditions = [
+        "kind = 7 AND usn >= 20",
+        "rid IS NULL",
+        "NOT (rid = 1)",
+        "seq_event NOT IN (0, 8)",
+        "rid <=> 1 OR kind = 15",
+        "ts > TIMESTAMP '2026-11-18T10:11:20.5' AND reliable",
+        "NOT reliable",
+    ]
+    columns = ["ts", "kind", "rid", "usn", "seq_event", "reliable"]
+    for condition in conditions:
+        without = read(spark, LOSS, columns=columns, pushdown="off").where(condition)
+        pushed = read(spark, LOSS, columns=columns).where(condition)
+        assert rows_of(pushed) == rows_of(without), condition
+        plan = pushed._jdf.queryExecution().executedPlan().toString()
+        assert ("Filter (" in plan) == (" OR " in condition), plan
+    assert rows_of(read(spark, LOSS, columns=columns).where("kind = 7"))
+
+
+def test_filters_need_no_setting(spark: SparkSession) -> None:
+    """Where the session's setting forbids filters, nothing could be read."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert read(spark, LOSS, columns=["kind"]).where("kind = 7").count() == 1601
+        with pytest.raises(AnalysisException, match=r"filterPushdown\.enabled"):
+            read(spark, LOSS, pushdown=True).where("kind = 7").count()
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_time_and_filter(spark: SparkSession, large: Path) -> None:
+    """A range of time would have other rows than one reader has."""
+    options = {"where": "kind == SDATA and seq_event == 3"}
+    wanted = one_reader(large, "messages", ["pkt", "usn"], start=3.0, stop=7.5, **options)
+    found = rows_of(read(spark, large, columns=["pkt", "usn"], from_="3.0", to="7.5", **options))
+    assert found == wanted
+    assert wanted
+
+
+WRONG = [
+    ({"tabel": "packets"}, "no option 'tabel'; did you mean 'table'"),
+    ({"table": "packet"}, "no table 'packet'; did you mean 'packets'"),
+    ({"columns": "knd"}, "no column 'knd'; did you mean 'kind'"),
+    ({"where": "kind == SDTA"}, "did you mean 'SDATA'"),
+]
+
+
+@pytest.mark.parametrize(("options", "why"), WRONG)
+def test_slips_are_found_in_load(spark: SparkSession, options: dict[str, str], why: str) -> None:
+    """A slip would be passed over in silence, or found by a task after minutes, or the error would not say what is right."""
+    with pytest.raises(AnalysisException) as caught:
+        spark.read.format("pyddsi").options(**options).load(LOSS)
+    assert why in str(caught.value)
+
+
+def test_wrong_schema(spark: SparkSession) -> None:
+    """A schema of other types would end in an error of the JVM that nobody understands."""
+    frame = spark.read.format("pyddsi").schema("kind int").load(LOSS)
+    with pytest.raises(AnalysisException, match="'kind' of table 'messages' is tinyint"):
+        frame.count()
+
+
+def test_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    """A wrong path would give an empty table."""
+    with pytest.raises(AnalysisException, match="there is no such file"):
+        read(spark, tmp_path / "none.pcap").count()
+
+
+def test_file_that_an_executor_does_not_see(spark: SparkSession, tmp_path: Path) -> None:
+    """Who names a file of the driver's disk would be told of a FileNotFoundError deep in a task."""
+    path = tmp_path / "here.pcap"
+    path.write_bytes(Path(LOSS).read_bytes())
+    frame = read(spark, path, columns=["kind"])
+    partitions = frame.rdd  # planned now
+    path.unlink()
+    with pytest.raises(PythonException, match="was there when the query was planned"):
+        partitions.count()
+
+
+def test_packed(spark: SparkSession, tmp_path: Path) -> None:
+    """A packed capture would be cut where it cannot be read from."""
+    path = tmp_path / "run.pcap.gz"
+    path.write_bytes(gzip.compress(Path(LOSS).read_bytes()))
+    frame = read(spark, path, columns=["kind", "usn"], split_size="64k")
+    assert frame.rdd.getNumPartitions() == 1
+    assert rows_of(frame) == one_reader(LOSS, "messages", ["kind", "usn"])
+
+
+def test_files(spark: SparkSession, large: Path) -> None:
+    """Nobody could tell which file a number stands for, or what is wrong with one."""
+    rows = rows_of(read(spark, [large, LOSS], "files"))
+    assert [Path(row["path"]).name for row in rows] == ["run.pcap", "p2p_loss5.pcap"]
+    assert [row["file"] for row in rows] == [0, 1]
+    assert rows[1]["packets"] == 1487
+    assert rows[1]["messages"] == len(one_reader(LOSS, "messages", ["kind"]))
+    assert {row["problem"] for row in rows} == {None}
+
+
+def test_counts_by_resource(spark: SparkSession) -> None:
+    """An aggregation over several files, which is what one does, would not add up."""
+    frame = read(spark, GOLDEN, columns=["rid", "payload_len"], where="kind == SDATA")
+    found = frame.groupBy("rid").agg(f.count("*").alias("n"), f.sum("payload_len").alias("b"))
+    wanted: dict[int, list[int]] = {}
+    for row in one_reader(GOLDEN, "messages", ["rid", "payload_len"], where="kind == SDATA"):
+        into = wanted.setdefault(row["rid"], [0, 0])
+        into[0] += 1
+        into[1] += row["payload_len"]
+    assert {row.rid: [row.n, row.b] for row in found.collect()} == wanted
