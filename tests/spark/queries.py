@@ -1,4 +1,4 @@
-"""Folders of captures, and streaming queries over them without Spark."""
+"""Folders of captures, and streaming queries over them, mostly without Spark."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from pyddsi.spark import stream
 from pyddsi.spark.source import CaptureSource
 from tests.capture.traffic import Frame, write
 from tests.spark.frames import Row, one_reader
 
-__all__ = ["COLUMNS", "Query", "parts_of", "put", "settled", "whole", "without_file"]
+__all__ = ["COLUMNS", "Query", "parts_of", "put", "restarted", "settled", "whole", "without_file"]
 
 COLUMNS = ("file", "pkt", "msg", "usn", "seq_event", "since_first_us", "flow", "epoch")
 OLD = 100.0  # seconds, which is longer than any `settle` here
@@ -46,15 +47,17 @@ class Query:
     ) -> None:
         options = {"path": str(folder), "columns": ",".join(COLUMNS), **options}
         self.source = CaptureSource(options)
-        self.unlimited = unlimited
+        self.unlimited = unlimited or isinstance(self._of_spark(), stream.Unlimited)
         self.kept = self._reader() if kept else None
         self.offsets: list[dict[str, Any]] = [self.reader().initialOffset()]
 
+    def _of_spark(self) -> Any:
+        return self.source.streamReader(self.source.schema())
+
     def _reader(self) -> Any:
-        schema = self.source.schema()
         if self.unlimited:
-            return stream.Unlimited(self.source.asked, schema)
-        return self.source.streamReader(schema)
+            return stream.Unlimited(self.source.asked, self.source.schema())
+        return self._of_spark()
 
     def reader(self) -> Any:
         """The reader that is asked next."""
@@ -73,6 +76,8 @@ class Query:
             reader.partitions(self.offsets[-1], self.offsets[-1])  # as Spark does after a restart
             found = reader.latestOffset()
         else:
+            from pyspark.sql.streaming.datasource import ReadAllAvailable  # noqa: PLC0415 - from 4.2 on
+
             found = reader.latestOffset(self.offsets[-1], limit or ReadAllAvailable())
         return dict(json.loads(json.dumps(found)))
 
@@ -93,3 +98,44 @@ def without_file(rows: list[Row]) -> list[Row]:
 def whole(tmp_path: Path, frames: list[Frame]) -> list[Row]:
     """What one reader of one file says."""
     return one_reader(write(tmp_path / "whole.pcap", frames), "messages", COLUMNS)
+
+
+def restarted(
+    spark: SparkSession,
+    folder: Path,
+    checkpoint: Path,
+    frames: list[Frame],
+    fails: int,
+    **options: str,
+) -> tuple[list[int], list[Row]]:
+    """
+    A stream over a recording of five files: two are there at first, then the other three while the first one goes. One batch
+    fails, and the query is begun again. The numbers of the batches, and the rows of those that did not fail.
+    """
+    batches: list[int] = []
+    found: list[Row] = []
+
+    def take(frame: DataFrame, number: int) -> None:
+        rows = frame.toArrow().to_pylist()
+        batches.append(number)
+        if number == fails and batches.count(number) == 1:
+            raise RuntimeError("the machine fails here")
+        found.extend(rows)
+
+    def run() -> None:
+        reader = spark.readStream.format("pyddsi").options(columns=",".join(COLUMNS), **options)
+        writer = reader.load(str(folder)).writeStream.foreachBatch(take)
+        at = writer.option("checkpointLocation", str(checkpoint))
+        at.trigger(availableNow=True).start().awaitTermination()
+
+    parts = parts_of(frames, 5)
+    for number in range(2):
+        put(folder, number, parts[number])
+    run()
+    for number in range(2, 5):
+        put(folder, number, parts[number])
+    (folder / "run_00000.pcap").unlink()
+    with pytest.raises(Exception, match="the machine fails here"):
+        run()
+    run()
+    return batches, found

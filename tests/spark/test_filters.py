@@ -8,13 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql import datasource as ds
 
 from pyddsi import capture
+from pyddsi.spark import read as frame_of
 from pyddsi.spark._filters import pushed
 from pyddsi.spark._options import read
 from tests.py.golden import CAPTURES
-from tests.spark.frames import Row, one_reader
+from tests.spark.frames import Row, one_reader, rows_of
 
 LOSS = str(CAPTURES / "p2p_loss5.pcap")
 
@@ -121,3 +124,35 @@ def test_filters_that_go_back() -> None:
         assert pushed(asked, [one]) == (asked, [one])
     now, left = pushed(asked, [ds.EqualTo(("usn",), 7)])
     assert (now.where, left) == ("(kind == SDATA) and usn == 7", [])
+
+
+def test_filters_go_to_the_core(spark: SparkSession) -> None:
+    """All rows would cross to Spark to be thrown away there; or filters of SQL would mean something else in the core."""
+    conditions = [
+        "kind = 7 AND usn >= 20",
+        "rid IS NULL",
+        "NOT (rid = 1)",
+        "seq_event NOT IN (0, 8)",
+        "rid <=> 1 OR kind = 15",
+        "ts > TIMESTAMP '2026-11-18T10:11:20.5' AND reliable",
+        "NOT reliable",
+    ]
+    columns = ["ts", "kind", "rid", "usn", "seq_event", "reliable"]
+    for condition in conditions:
+        without = frame_of(spark, LOSS, columns=columns, pushdown="off").where(condition)
+        pushed = frame_of(spark, LOSS, columns=columns).where(condition)
+        assert rows_of(pushed) == rows_of(without), condition
+        plan = pushed._jdf.queryExecution().executedPlan().toString()
+        assert ("Filter (" in plan) == (" OR " in condition), plan
+    assert rows_of(frame_of(spark, LOSS, columns=columns).where("kind = 7"))
+
+
+def test_filters_need_no_setting(spark: SparkSession) -> None:
+    """Where the session's setting forbids filters, nothing could be read."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert frame_of(spark, LOSS, columns=["kind"]).where("kind = 7").count() == 1601
+        with pytest.raises(AnalysisException, match=r"filterPushdown\.enabled"):
+            frame_of(spark, LOSS, pushdown=True).where("kind = 7").count()
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

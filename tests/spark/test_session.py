@@ -28,6 +28,9 @@ from tests.spark.frames import one_reader
 
 LOSS = str(CAPTURES / "p2p_loss5.pcap")
 SECONDS_MAX = 400
+JAVA = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+}  # for each of them, as in CONF
 
 
 def script(text: str, *arguments: str, **environment: str) -> Any:
@@ -35,7 +38,7 @@ def script(text: str, *arguments: str, **environment: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", text, *arguments],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, **JAVA, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -179,9 +182,11 @@ def packed(folder: Path) -> Path:
     (folder / "env/pyvenv.cfg").write_text(f"home = {python.parent}\n")
     shutil.copytree(ROOT / "pyddsi", site / "pyddsi", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyspark_pyddsi.py", site)
-    [info] = here.glob("pyddsi-*.dist-info")
+    [info] = {
+        info.resolve() for place in sys.path for info in Path(place).glob("pyddsi-*.dist-info")
+    }
     shutil.copytree(info, site / info.name)
-    (site / "rest.pth").write_text(f"{here}\n")
+    (site / "rest.pth").write_text(f"import site; site.addsitedir({str(here)!r})\n")
     archive = folder / "env.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as file:
         file.add(folder / "env", ".")
@@ -202,6 +207,7 @@ def test_cluster(tmp_path: Path) -> None:
         cwd=tmp_path,
         env={
             **os.environ,
+            **JAVA,
             "SPARK_HOME": str(home),
             "SPARK_WORKER_DIR": str(tmp_path / "work"),
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -84,38 +84,6 @@ def test_sql(spark: SparkSession) -> None:
     assert spark.sql("SELECT count(*) FROM lossy").collect() == [(len(wanted),)]
 
 
-def test_filters_go_to_the_core(spark: SparkSession) -> None:
-    """All rows would cross to Spark to be thrown away there; or filters of SQL would mean something else in the core."""
-    conditions = [
-        "kind = 7 AND usn >= 20",
-        "rid IS NULL",
-        "NOT (rid = 1)",
-        "seq_event NOT IN (0, 8)",
-        "rid <=> 1 OR kind = 15",
-        "ts > TIMESTAMP '2026-11-18T10:11:20.5' AND reliable",
-        "NOT reliable",
-    ]
-    columns = ["ts", "kind", "rid", "usn", "seq_event", "reliable"]
-    for condition in conditions:
-        without = read(spark, LOSS, columns=columns, pushdown="off").where(condition)
-        pushed = read(spark, LOSS, columns=columns).where(condition)
-        assert rows_of(pushed) == rows_of(without), condition
-        plan = pushed._jdf.queryExecution().executedPlan().toString()
-        assert ("Filter (" in plan) == (" OR " in condition), plan
-    assert rows_of(read(spark, LOSS, columns=columns).where("kind = 7"))
-
-
-def test_filters_need_no_setting(spark: SparkSession) -> None:
-    """Where the session's setting forbids filters, nothing could be read."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        assert read(spark, LOSS, columns=["kind"]).where("kind = 7").count() == 1601
-        with pytest.raises(AnalysisException, match=r"filterPushdown\.enabled"):
-            read(spark, LOSS, pushdown=True).where("kind = 7").count()
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-
-
 def test_time_and_filter(spark: SparkSession, large: Path) -> None:
     """A range of time would have other rows than one reader has."""
     options = {"where": "kind == SDATA and seq_event == 3"}

@@ -8,35 +8,20 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles
+from pyspark.sql import SparkSession
 
-from pyddsi import capture
 from pyddsi.capture import _index
 from pyddsi.capture._capture import CaptureWarning
 from pyddsi.errors import CaptureError
 from pyddsi.spark import stream
 from pyddsi.spark._files import file_key
 from pyddsi.spark._folder import Seen, order_of
-from tests.capture.traffic import records, traffic, write
+from tests.capture.traffic import traffic, write
 from tests.spark.frames import Row, one_reader
-from tests.spark.queries import COLUMNS, Query, parts_of, put, settled, whole, without_file
-
-
-@pytest.fixture(autouse=True)
-def own_cache(cache: Path) -> None:
-    """No index of a test is kept for the next run."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where captures come."""
-    (tmp_path / "in").mkdir()
-    return tmp_path / "in"
+from tests.spark.queries import Query, parts_of, put, restarted, settled, whole, without_file
 
 
 @pytest.mark.parametrize("unlimited", [False, True])
@@ -157,38 +142,6 @@ def test_same_rows_again(folder: Path) -> None:
     for number in range(1, 6):
         assert query.between(query.offsets[number], query.offsets[number + 1]) == batches[number]
     assert not (folder / "run_00000.pcap.pyddsi-index").exists()
-
-
-def test_limits(folder: Path) -> None:
-    """A stream that begins over a full folder would read all of it in one batch."""
-    sizes = [put(folder, i, p).stat().st_size for i, p in enumerate(parts_of(traffic(1).frames, 6))]
-    query = Query(folder)
-    assert {row["file"] for row in query.batch(ReadMaxFiles(1))} == {file_key("run_00000.pcap")}
-    by_two = Query(folder, maxFilesPerTrigger="2")
-    assert by_two.reader().getDefaultReadLimit() == ReadMaxFiles(2)
-    assert [len({r["file"] for r in by_two.batch(ReadMaxFiles(2))}) for _ in range(4)] == [
-        2,
-        2,
-        2,
-        0,
-    ]
-    assert by_two.offsets[-1] == Query(folder).latest()
-    limit = sizes[0] + 1
-    by_bytes = Query(folder, maxBytesPerTrigger=str(limit))
-    assert by_bytes.reader().getDefaultReadLimit() == ReadMaxBytes(limit)
-    assert len({row["file"] for row in by_bytes.batch(ReadMaxBytes(limit))}) == 2
-
-
-def test_available_now_ends(folder: Path) -> None:
-    """A query over what is there now would go on for as long as files come."""
-    first, second, third = parts_of(traffic(1).frames, 3)
-    put(folder, 0, first)
-    put(folder, 1, second)
-    query = Query(folder, kept=True, maxFilesPerTrigger="1")
-    query.reader().prepareForTriggerAvailableNow()
-    put(folder, 2, third)
-    files = [{row["file"] for row in query.batch(ReadMaxFiles(1))} for _ in range(4)]
-    assert [len(one) for one in files] == [1, 1, 0, 0]
 
 
 def test_missing(folder: Path) -> None:
@@ -328,55 +281,6 @@ def test_added_tables(tmp_path: Path, folder: Path) -> None:
         assert sum(row[name] for row in found) == sum(row[name] for row in wanted)
 
 
-# ---- in Spark ----
-
-
-def run(
-    spark: SparkSession,
-    folder: Path,
-    checkpoint: Path,
-    take: Callable[[DataFrame, int], None],
-    **options: str,
-) -> None:
-    """A query over what is there now, to its end."""
-    frame = spark.readStream.format("pyddsi").options(**options).load(str(folder))
-    query = (
-        frame.writeStream.foreachBatch(take)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-
-
-def test_in_spark(spark: SparkSession, tmp_path: Path, folder: Path) -> None:
-    """All of the above would be right, and Spark ask for something else: rotation, limits, a restart in the middle, a file that is gone."""
-    frames = traffic(3, packets=600, repeat=0.2).frames
-    parts = parts_of(frames, 5)
-    found: list[Row] = []
-    batches: list[int] = []
-
-    def take(frame: DataFrame, number: int) -> None:
-        rows = frame.toArrow().to_pylist()
-        batches.append(number)
-        if number == 2 and batches.count(2) == 1:
-            raise RuntimeError("the machine fails here")
-        found.extend(rows)
-
-    options = {"columns": ",".join(COLUMNS), "maxFilesPerTrigger": "1"}
-    for number in range(2):
-        put(folder, number, parts[number])
-    run(spark, folder, tmp_path / "checkpoint", take, **options)
-    for number in range(2, 5):
-        put(folder, number, parts[number])
-    (folder / "run_00000.pcap").unlink()
-    with pytest.raises(Exception, match="the machine fails here"):
-        run(spark, folder, tmp_path / "checkpoint", take, **options)
-    run(spark, folder, tmp_path / "checkpoint", take, **options)
-    assert batches == [0, 1, 2, 2, 3, 4]
-    assert without_file(found) == without_file(whole(tmp_path, frames))
-
-
 def test_order_of_limits() -> None:
     """A batch of nothing would be made for ever, where the first file alone is larger than the limit."""
     seen = Seen("a_1.pcap", "x", 1, 1000, 0.0)
@@ -384,5 +288,11 @@ def test_order_of_limits() -> None:
     after = stream.advanced(stream.Offset(), can, 1, 10)
     assert (after.files, after.done) == (1, ("a_1.pcap", 1))
     assert stream.advanced(after, can, math.inf, math.inf) == after
-    assert list(records([])) == []
-    assert capture.TABLES[0] == "packets"
+
+
+def test_in_spark(spark: SparkSession, tmp_path: Path, folder: Path) -> None:
+    """All of the above would be right, and Spark ask for something else: rotation, a restart in the middle, a file that is gone."""
+    frames = traffic(3, packets=600, repeat=0.2).frames
+    batches, found = restarted(spark, folder, tmp_path / "checkpoint", frames, fails=1)
+    assert batches == [0, 1, 1]
+    assert without_file(found) == without_file(whole(tmp_path, frames))
