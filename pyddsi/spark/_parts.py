@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import platform
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from pyspark.sql.datasource import InputPartition
 
 import pyddsi
 from pyddsi._native import lib
-from pyddsi.capture import Capture
+from pyddsi.capture import Capture, CaptureWarning
 from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._files import Member
 from pyddsi.capture._scan import Range, Request
@@ -207,6 +208,8 @@ class _Planner:
         stop = EVER if self.asked.table == "events" else stop
         indexes = self.asked.open(tuple(map(_path, group))).indexes()
         for index, member in zip(indexes, group, strict=True):
+            if index.origin == "rebuilt":
+                warnings.warn(index.problems[-1].text, CaptureWarning, stacklevel=2)
             head = fingerprint(index.name, min(HEAD_BYTES, index.size))
             for part in index.ranges(self.split, start, stop):
                 piece = Piece.of(index.name, self._number(member, group), head, part)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 import platform
+import random
+import zlib
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+import pyddsi
 from pyddsi import capture
-from pyddsi.capture import _index
+from pyddsi.capture import CaptureWarning, _index
 from pyddsi.errors import CaptureError
 from pyddsi.spark import _parts
 from pyddsi.spark.source import CaptureReader, CaptureSource
@@ -150,15 +153,46 @@ def test_index_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list((tmp_path / "there").iterdir())) == 1
 
 
-def test_spoilt_index_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken index would be believed, or made anew without a word."""
+def spoil(path: Path, how: str) -> None:
+    """What may have become of an index, or of the file that it is of."""
+    beside = Path(f"{path}{_index.SUFFIX}")
+    if how == "damaged":
+        beside.write_bytes(b"nothing")
+    elif how == "by another version":
+        first, line, states = beside.read_bytes().split(b"\n", 2)
+        line = line.replace(f'"version":"{pyddsi.__version__}"'.encode(), b'"version":"0.0.9"')
+        first = b"%d %08x" % (len(line), zlib.crc32(line))
+        beside.write_bytes(b"\n".join((first, line, states)))
+    else:
+        write(path, traffic(6, packets=2500).frames)
+
+
+SPOILT = ["damaged", "by another version", "of another file"]
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_spoilt_index_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """An index that is broken, old, or of what the file was before would be believed, or made anew without a word."""
     path = indexed(long_capture(tmp_path / "run.pcap", 2000), 50_000, monkeypatch)
-    Path(f"{path}.pyddsi-index").write_bytes(b"nothing")
+    spoil(path, how)
     wanted = one_reader(path, "messages", ["usn"])
+    with pytest.warns(CaptureWarning, match=rf"index .* {how}.*; it was made anew"):
+        assert rows(path, splitSize="64k", columns="usn") == wanted
+    spoil(path, how)
     [row] = rows(path, table="files", splitSize="64k")
-    assert row["index"] == "rebuilt"
-    assert "is damaged; it was made anew" in row["problem"]
+    assert how in row["problem"]
     assert rows(path, splitSize="64k", columns="usn") == wanted
+
+
+def test_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There would be a size of parts at which a row is missing, there twice, or another one."""
+    path = indexed(long_capture(tmp_path / "run.pcap", 2500, repeat=0.1), 10_000, monkeypatch)
+    columns = ["pkt", "msg", "usn", "seq_event", "since_first_us", "answer_us"]
+    wanted = one_reader(path, "messages", columns)
+    rand = random.Random(1)
+    last = path.stat().st_size
+    for size in [64 * 1024, last, *(rand.randrange(64 * 1024, last) for _ in range(12))]:
+        assert rows(path, splitSize=str(size), columns=",".join(columns)) == wanted, size
 
 
 def test_usual_split() -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from pyddsi import capture
 from pyddsi.spark import read
 from tests.capture.rows import everything
+from tests.capture.traffic import traffic, write
 from tests.py.golden import CAPTURES, index
 from tests.spark.frames import indexed, long_capture, one_reader, rows_of, same
 
@@ -131,6 +132,18 @@ def test_file_that_an_executor_does_not_see(spark: SparkSession, tmp_path: Path)
     path.unlink()
     with pytest.raises(PythonException, match="was there when the query was planned"):
         partitions.count()
+
+
+def test_modes(spark: SparkSession, tmp_path: Path) -> None:
+    """A bad packet would stop a query that may go on, or be passed over by one that is to stop; or Spark hide which one it is."""
+    frames = traffic(4, packets=100).frames
+    frames[50].data = b"\x07"
+    path = write(tmp_path / "bad.pcap", frames)
+    found = rows_of(read(spark, path, "packets", ["pkt", "decode"]).where("decode = 3"))
+    assert found == one_reader(path, "packets", ["pkt", "decode"], where="decode == 3")
+    [row] = found
+    with pytest.raises(PythonException, match=rf"packet {row['pkt']} at byte \d+ is malformed"):
+        read(spark, path, columns=["kind"], mode="failfast").count()
 
 
 def test_packed(spark: SparkSession, tmp_path: Path) -> None:
