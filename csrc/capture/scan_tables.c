@@ -172,7 +172,7 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
     int64_t window = window_of(scan, scan->packet.time_ns);
     int64_t rid = message->kind == PYDDSI_WDATA ? PDI_NONE64 : pdi_table_id(message->rid);
     uint64_t at = pdi_mix(note->flow ^ (uint64_t)window, (uint64_t)rid << 8 | message->kind);
-    if (scan->rate_count == PDI_RATES_MAX / 2 && scan->sink != NULL) {
+    if (scan->rate_count == PDI_RATES_MAX / 2 && scan->options.table == PYDDSI_TABLE_RATES) {
         pdi_rows_rates(scan);
     }
     struct pdi_rate *rate = &scan->rates[at % PDI_RATES_MAX];

@@ -163,7 +163,7 @@ class Capture:
 
     def info(self, *, progress: Callable[[int, int], None] | None = None) -> Info:
         """What the capture holds, in one pass: times, peers, sessions, resources with rates, repeats, gaps, and findings."""
-        from pyddsi.capture.info import collect  # noqa: PLC0415 - it builds on this
+        from pyddsi.capture._found import collect  # noqa: PLC0415 - it builds on this
 
         return collect(self, progress)
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
-from pyddsi._native import lib, text
+from pyddsi.capture._tally import Tally
 from pyddsi.capture.info import Conduit, Finding, Info, Session
-
-if TYPE_CHECKING:
-    from pyddsi.capture._scan import Scan
 
 __all__ = ["findings"]
 
@@ -162,12 +158,11 @@ EVENTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def _events(info: Info, facts: Any) -> Iterator[Finding]:
-    words = [text(lib.pyddsi_event_word(i)) for i in range(18)]
+def _events(info: Info, tally: Tally) -> Iterator[Finding]:
     for kind, (severity, words_of, filter_) in EVENTS.items():
         count = info.events.get(kind, 0)
         if count:
-            number = facts.event_packet[words.index(kind)]
+            _, number = tally.firsts.get(f"event.{kind}", (0, None))
             one = {"stall": "sender", "silence": "peer"}.get(kind, "packet")
             yield Finding(
                 kind,
@@ -175,42 +170,42 @@ def _events(info: Info, facts: Any) -> Iterator[Finding]:
                 words_of.format(_times(count, one)),
                 count,
                 _packets(number),
-                filter_ or f"frame.number == {number}",
+                filter_ or (f"frame.number == {number}" if number else ""),
             )
 
 
-def _file(info: Info, facts: Any) -> Iterator[Finding]:
-    if facts.capture_dropped:
+def _file(info: Info, tally: Tally) -> Iterator[Finding]:
+    if tally["capture_dropped"]:
         yield Finding(
             "capture_drop",
             "warning",
-            f"the capturing lost {_times(facts.capture_dropped, 'frame')} itself, as the file says: what looks lost may have been "
+            f"the capturing lost {_times(tally['capture_dropped'], 'frame')} itself, as the file says: what looks lost may have been "
             f"there",
-            facts.capture_dropped,
+            tally["capture_dropped"],
         )
-    if info.packets and facts.doubles > DOUBLES_SHARE * info.packets:
+    if info.packets and tally["doubles"] > DOUBLES_SHARE * info.packets:
         yield Finding(
             "doubles",
             "warning",
-            f"{_times(facts.doubles, 'datagram')} came twice within a millisecond, as captures of `any` or of a mirrored port have "
+            f"{_times(tally['doubles'], 'datagram')} came twice within a millisecond, as captures of `any` or of a mirrored port have "
             f"them, and count as repeats; read again with --dedupe",
-            facts.doubles,
+            tally["doubles"],
         )
-    if facts.backwards:
+    if tally["backwards"]:
         yield Finding(
             "backwards",
             "note",
-            f"time goes backwards {_times(facts.backwards, 'time')}",
-            facts.backwards,
+            f"time goes backwards {_times(tally['backwards'], 'time')}",
+            tally["backwards"],
         )
-    if facts.over_wire:
+    if tally["over_wire"]:
         yield Finding(
             "over_wire",
             "note",
-            f"{_times(facts.over_wire, 'frame')} hold more bytes than they say they had",
-            facts.over_wire,
+            f"{_times(tally['over_wire'], 'frame')} hold more bytes than they say they had",
+            tally["over_wire"],
         )
-    streams = facts.by_decode[lib.PYDDSI_DECODE_STREAM]
+    streams = tally["decode.stream"]
     if streams:
         yield Finding(
             "streams",
@@ -219,12 +214,12 @@ def _file(info: Info, facts: Any) -> Iterator[Finding]:
             f"or lacks a part",
             streams,
         )
-    if facts.evicted or facts.forgotten:
+    if tally["evicted"] or tally["forgotten"]:
         yield Finding(
             "evicted",
             "note",
-            f"{_times(facts.evicted + facts.forgotten, 'thing')} that had been idle for long were forgotten to make room for others",
-            facts.evicted + facts.forgotten,
+            f"{_times(tally['evicted'] + tally['forgotten'], 'thing')} that had been idle for long were forgotten to make room for others",
+            tally["evicted"] + tally["forgotten"],
         )
     if info.frames and not info.packets:
         passed = ", ".join(f"{count} {what}" for what, count in info.foreign.items())
@@ -261,10 +256,9 @@ def _the_worst(found: list[Finding]) -> Iterator[Finding]:
         )
 
 
-def findings(info: Info, scan: Scan) -> list[Finding]:
+def findings(info: Info, tally: Tally) -> list[Finding]:
     """All of them, the worst first."""
-    facts = scan.facts()
-    found = [*_file(info, facts), *_events(info, facts), *_sessions(info), *_losses(info)]
+    found = [*_file(info, tally), *_events(info, tally), *_sessions(info), *_losses(info)]
     found += [Finding(problem.kind, "warning", problem.text, 1) for problem in info.problems]
     kinds: dict[str, list[Finding]] = {}
     for finding in found:

@@ -134,6 +134,8 @@ class Scan:
     request: Request | None = None
     tally: bool = False
     problems: list[Problem] = field(default_factory=list)
+    plain: list[tuple[Any, ...]] | None = None
+    """If it is a list, rows go there as tuples, and there are no batches."""
 
     def __post_init__(self) -> None:
         options, self._kept = _options(self.settings, self.request, tally=self.tally)
@@ -189,6 +191,9 @@ class Scan:
     # ---- rows ----
 
     def _batch(self) -> Iterator[Batch]:
+        if self.plain is not None:
+            self.plain += scan_rows(self._address)
+            return
         array = scan_batch(self._address)
         if array is not None:
             yield Batch(self.__arrow_c_schema__(), array)

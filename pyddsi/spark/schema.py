@@ -75,10 +75,22 @@ _FILES = tuple(
         ("problem", "string?", "what is wrong with it"),
     )
 )
+_COUNTS = tuple(
+    Column(name, kind.removesuffix("?"), kind.endswith("?"), dear=False, text=text)
+    for name, kind, text in (
+        ("file", "int32", "number of the last file that it counts in"),
+        ("name", "string", "what is counted: pyddsi/capture/_tally.py"),
+        ("value", "int64", "how many, in this part"),
+        ("pkt", "int64?", "the first frame with it"),
+        ("text", "string?", "of a problem: the file, and what is wrong with it"),
+    )
+)
 
 
 def columns_of(table: str) -> tuple[Column, ...]:
     """The columns of a table; ValueError names the tables that there are."""
+    if table == "counts":  # for reports alone: _counts.py
+        return _COUNTS
     if table not in TABLES:
         raise ValueError(f"there is no table {table!r}; {closest(table, TABLES)}")
     return _FILES if table == "files" else columns(table)

@@ -73,12 +73,15 @@ class CaptureReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The batches of one part."""
+        from pyddsi.spark._counts import read_counts  # noqa: PLC0415 - for those who read
         from pyddsi.spark._files import read_files  # noqa: PLC0415 - for those who read
         from pyddsi.spark._read import read_part  # noqa: PLC0415 - it loads pyarrow
 
         assert isinstance(partition, Part)  # noqa: S101 - `partitions` made it
         schema = arrow_schema(self.wanted)
         settings = self.asked.open(()).settings
+        if self.asked.table == "counts":
+            return read_counts(partition, schema, settings)
         if self.asked.table == "files":
             return read_files(partition, schema, self.asked, settings)
         return read_part(partition, schema, settings, failfast=self.asked.failfast)

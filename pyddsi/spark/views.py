@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from pyddsi.capture._tally import LATEST, LEAST, MOST, SUMS
 from pyddsi.spark._options import plain
 from pyddsi.spark._session import Paths, read
 from pyddsi.spark.schema import ADDED, TABLES, TIMED, columns_of
@@ -36,19 +37,12 @@ KEYS = {
     "rates": ("file", "window", "flow", "rid", "kind"),
     "endpoints": ("file", "ep"),
 }
-LEAST = {"first_ns", "first_usn", "gap_pkt", "repeat_pkt"}
-MOST = {"last_ns", "last_usn", "outstanding_max"}
-SUMS = {
-    *("messages", "samples", "bytes", "packets", "gaps", "missing", "repeats", "pre_sync", "fills"),
-    *("old", "ambiguous", "resets", "acks", "nacks", "nacked", "synchs"),
-}
 TEXTS = {
     "flows",
     "sessions",
     "resources",
     "declarations",
 }  # so few rows that their texts cost nothing
-LATEST = {"peer_id", "extended", "seq_bits"}  # what is told at some time holds from then on
 
 
 # ---- adding up ----

@@ -21,7 +21,7 @@ from pyddsi.capture.report._picture import (
 if TYPE_CHECKING:
     from pyddsi.capture import Capture
 
-__all__ = ["collect", "losses_of", "rates_of", "times_of"]
+__all__ = ["collect", "losses_of", "rank_of", "rates_of", "times_of"]
 
 SECOND = 1_000_000_000
 
@@ -35,28 +35,32 @@ def _windows(picture: Picture) -> range:
     return range(first, info.last_ns + 1, picture.window_ns)
 
 
-def rates_of(
-    picture: Picture, rows: Iterable[tuple[int, int | None, int]], names: dict[int | None, str]
-) -> list[Series]:
-    """Lines from (window in ns, rid, messages): the largest resources each, and the others together."""
-    sums: dict[int | None, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for window, rid, messages in rows:
-        sums[rid][window] += messages
-    order = sorted(sums, key=lambda rid: (-sum(sums[rid].values()), rid is None, rid or 0))
-    lines: dict[str, dict[int, int]] = {}
-    for i, rid in enumerate(order):
-        name = names.get(rid) or (f"resource {rid}" if rid is not None else "by name")
-        title = name if i < RESOURCES_MAX else f"{len(order) - RESOURCES_MAX} others"
-        into = lines.setdefault(title, defaultdict(int))
-        for window, messages in sums[rid].items():
-            into[window] += messages
+def rank_of(picture: Picture) -> dict[int | None, int]:
+    """The resources that have a line of their own, by their numbers: the place of each. All others share the next place."""
+    return {one.rid: i for i, one in enumerate(picture.info.resources[:RESOURCES_MAX])}
+
+
+def rates_of(picture: Picture, rows: Iterable[tuple[int, int, int]]) -> list[Series]:
+    """Lines from (window in ns, place of the resource, messages)."""
+    resources = picture.info.resources
+    names = [
+        one.uri or ("by name" if one.rid is None else f"resource {one.rid}")
+        for one in resources[:RESOURCES_MAX]
+    ]
+    if len(resources) > RESOURCES_MAX:
+        names.append(f"{len(resources) - RESOURCES_MAX:,} others")
+    sums: dict[tuple[int, int], int] = defaultdict(int)
+    for window, at, messages in rows:
+        sums[window, at] += messages
     seconds = picture.window_ns / SECOND
     return [
         Series(
-            title,
-            tuple(Point(window, line.get(window, 0) / seconds) for window in _windows(picture)),
+            name,
+            tuple(
+                Point(window, sums.get((window, at), 0) / seconds) for window in _windows(picture)
+            ),
         )
-        for title, line in lines.items()
+        for at, name in enumerate(names)
     ]
 
 
@@ -72,33 +76,26 @@ def losses_of(picture: Picture, rows: Iterable[tuple[int, str, int]]) -> list[Lo
 
 
 def times_of(picture: Picture, rows: Iterable[tuple[int, str, int, int]]) -> list[Times]:
-    """From (window in ns, answer or delivery, place, how many)."""
-    sums: dict[tuple[int, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for window, what, at, count in rows:
-        sums[window, what][at] += count
-    found = []
-    for window in _windows(picture):
-        answer, delivery = sums[window, "answer"], sums[window, "delivery"]
-        found.append(
-            Times(
-                window,
-                percentile(answer, 0.5),
-                percentile(answer, 0.99),
-                percentile(delivery, 0.5),
-                percentile(delivery, 0.99),
-            )
-        )
-    return found
+    """From (window in ns, answer or delivery, median, 99th percentile)."""
+    found: dict[tuple[int, str], tuple[int | None, int | None]] = {
+        (window, what): (p50, p99) for window, what, p50, p99 in rows
+    }
+    none = None, None
+    return [
+        Times(window, *found.get((window, "answer"), none), *found.get((window, "delivery"), none))
+        for window in _windows(picture)
+    ]
 
 
-def _rates(capture: Capture, window_ns: int) -> Iterable[tuple[int, int | None, int]]:
+def _rates(capture: Capture, picture: Picture) -> Iterable[tuple[int, int, int]]:
+    window_ns, ranks = picture.window_ns, rank_of(picture)
     for batch in capture.reader("rates", ["window", "rid", "messages"], window=window_ns / SECOND):
         windows = batch["window"].cast("int64").to_pylist()
         for window, rid, messages in zip(
             windows, batch["rid"].to_pylist(), batch["messages"].to_pylist(), strict=True
         ):
             if window is not None:
-                yield window * 1000, rid, messages
+                yield window * 1000, ranks.get(rid, len(ranks)), messages
 
 
 def _grouped(batch: Any, keys: list[str]) -> Iterable[tuple[Any, ...]]:
@@ -141,6 +138,7 @@ def _losses(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int]]:
 def _times(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int, int]]:
     import pyarrow as pa  # noqa: PLC0415 - as above
 
+    sums: dict[tuple[int, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for batch in capture.reader(
         "messages", ["ts_ns", "answer_us", "delivery_us"], where="kind == ACKNACK"
     ):
@@ -148,17 +146,18 @@ def _times(capture: Capture, window_ns: int) -> Iterable[tuple[int, str, int, in
         for what in ("answer", "delivery"):
             rows = pa.table({"window": windows, "us": batch[f"{what}_us"]}).drop_null()
             for window, us, count in _grouped(rows, ["window", "us"]):
-                yield window, what, place(us), count
+                sums[window, what][place(us)] += count
+    for (window, what), counts in sums.items():
+        p50, p99 = percentile(counts, 0.5), percentile(counts, 0.99)
+        assert p50 is not None and p99 is not None  # noqa: S101, PT018 - nothing is counted 0 times
+        yield window, what, p50, p99
 
 
 def collect(capture: Capture, *, progress: Callable[[int, int], None] | None = None) -> Picture:
     """Read the capture, some times over, and add up. Needs pyarrow."""
     info = capture.info(progress=progress)
     picture = Picture(info, window_of(info))
-    names: dict[int | None, str] = {
-        resource.rid: resource.uri for resource in info.resources if resource.uri
-    }
-    picture.rates = rates_of(picture, _rates(capture, picture.window_ns), names)
+    picture.rates = rates_of(picture, _rates(capture, picture))
     picture.losses = losses_of(picture, _losses(capture, picture.window_ns))
     picture.times = times_of(picture, _times(capture, picture.window_ns))
     return picture
