@@ -257,6 +257,16 @@ static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *
     }
 }
 
+/* Who closes may do so because the other side says nothing any more, and no later packet tells how long it was silent. */
+static void last_silence(struct pdi_trace *trace, uint32_t index, uint32_t party, int64_t now)
+{
+    int64_t last_ns = trace->parties[party].last_ns;
+    if (trace->sessions[index].state == PDI_SESSION_OPEN && last_ns != PDI_NONE64 &&
+        now >= last_ns) {
+        (void)silent(trace, index, party, last_ns, now);
+    }
+}
+
 static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                        const pyddsi_message *message)
 {
@@ -267,6 +277,9 @@ static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *p
         pdi_party_event(trace, refuses ? PDI_EVENT_REFUSED : PDI_EVENT_CLOSE, packet);
     pdi_event_say(event, "reason #", message->reason);
     event->value_us = PDI_NONE64;
+    if (index != PDI_NONE32) {
+        last_silence(trace, index, packet->target, packet->time_ns);
+    }
     if (index != PDI_NONE32 && trace->sessions[index].state != PDI_SESSION_ENDED) {
         trace->sessions[index].reason = (uint8_t)message->reason;
         pdi_seen_end(trace, index, refuses ? PDI_END_REFUSED : PDI_END_CLOSED, packet->time_ns);

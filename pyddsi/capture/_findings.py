@@ -29,11 +29,17 @@ def _flow(conduit: Conduit) -> str:
     return f"conduit {conduit.conduit} of {conduit.source} to {conduit.destination}"
 
 
-def _flow_filter(conduit: Conduit) -> str:
-    address, _, port = conduit.source.rpartition(":")
+def _from(endpoint: str) -> str:
+    """What comes from an endpoint, in the words of tshark."""
+    transport = "tcp" if endpoint.startswith("tcp/") else "udp"
+    address, _, port = endpoint.removeprefix("tcp/").rpartition(":")
     address = address.strip("[]")
     version = "ipv6" if ":" in address else "ip"
-    return f"{version}.src == {address} && udp.srcport == {port} && pyddsi.conduit == {conduit.conduit}"
+    return f"{version}.src == {address} && {transport}.srcport == {port}"
+
+
+def _flow_filter(conduit: Conduit) -> str:
+    return f"{_from(conduit.source)} && pyddsi.conduit == {conduit.conduit}"
 
 
 def _packets(*numbers: int | None) -> tuple[int, ...]:
@@ -94,17 +100,31 @@ def _session(session: Session) -> str:
     return f"the session of {session.opener} with {session.acceptor}"
 
 
+def _seconds(us: int) -> str:
+    return f"{us / 1e6:,.4g} s"
+
+
+def _silence(session: Session) -> str:
+    """How a session ended by silence."""
+    if session.quiet is None:
+        return f"{_session(session)} expired: one of them was silent for longer than its lease"
+    who, silence, lease = session.quiet
+    other = session.acceptor if who == session.opener else session.opener
+    how = f"{who} was silent for {_seconds(silence)}, with a lease of {_seconds(lease)}"
+    what = (
+        f"so {other} gave it up"
+        if session.end == "closed"
+        else f"and its session with {other} expired"
+    )
+    return f"{how}, {what}: it ended without a farewell, or its packets were lost"
+
+
 def _sessions(info: Info) -> Iterator[Finding]:
     for session in info.sessions:
         packets = _packets(session.open_packet, session.end_packet)
-        if session.end == "expired":
-            yield Finding(
-                "expired",
-                "error",
-                f"{_session(session)} expired: one of them was silent for longer than its lease",
-                1,
-                packets,
-            )
+        if session.end == "expired" or session.given_up:
+            shown = "" if session.quiet is None else _from(session.quiet[0])
+            yield Finding("expired", "error", _silence(session), 1, packets, shown)
         elif session.end == "refused":
             why = REASONS.get(session.reason, f"reason {session.reason}")
             yield Finding(

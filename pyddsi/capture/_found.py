@@ -99,6 +99,23 @@ def _endpoint(address: str, port: int, transport: str) -> str:
     return where if transport == "udp" else f"{transport}/{where}"
 
 
+def _agreed(rows: Iterable[Row]) -> list[Row]:
+    """Two who open to each other at once agree on one session; the OPEN that came to nothing is none."""
+    rows = list(rows)
+
+    def place(row: Row, after: int = 0) -> tuple[Any, ...]:
+        return row["file"], frozenset((row["opener"], row["acceptor"])), row["number"] + after
+
+    agreed = {place(row) for row in rows if row["accept_ns"] is not None}
+    return [
+        row
+        for row in rows
+        if row["accept_ns"] is not None
+        or row["end"] != "capture_end"
+        or place(row, after=1) not in agreed
+    ]
+
+
 def _sessions(rows: Iterable[Row]) -> list[Session]:
     """In the order of time; if they are too many, those that ended badly are not left out."""
 
@@ -112,7 +129,9 @@ def _sessions(rows: Iterable[Row]) -> list[Session]:
             row["number"],
         )
 
-    kept = sorted(rows, key=lambda row: (row["end"] not in BAD_ENDS, *when(row)))[:LISTED_MAX]
+    kept = sorted(_agreed(rows), key=lambda row: (row["end"] not in BAD_ENDS, *when(row)))[
+        :LISTED_MAX
+    ]
     names = [one.name for one in fields(Session)]
     told = {"open_packet": "open_pkt", "end_packet": "end_pkt"}
     return [
@@ -175,7 +194,7 @@ COLUMNS = {
     ),
     "sessions": (
         "file", "session", "number", "seq_bits", "open_ns", "accept_ns", "end_ns", "end", "reason", "margin_us", "open_pkt",
-        "end_pkt", "opener", "acceptor",
+        "end_pkt", "opener", "acceptor", "opener_lease_ms", "acceptor_lease_ms", "opener_silence_us", "acceptor_silence_us",
     ),
     "flows": (
         "flow", "multicast", "conduit", "reliable", "messages", "samples", "bytes", "gaps", "missing", "repeats",

@@ -20,6 +20,7 @@ from pyddsi.capture._scan import Problem
 __all__ = ["Conduit", "Finding", "Info", "Peer", "Resource", "Session", "least", "moment"]
 
 SECOND = 1_000_000_000
+GIVEN_UP = 0.95  # of a lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,33 @@ class Session:
     """The least distance of a silence to the lease."""
     open_packet: int | None
     end_packet: int | None
+    opener_lease_ms: int | None
+    acceptor_lease_ms: int | None
+    opener_silence_us: int
+    acceptor_silence_us: int
+
+    @property
+    def quiet(self) -> tuple[str, int, int] | None:
+        """Who was nearest to its lease, or over it, the longest silence of that one, and the lease, both in microseconds."""
+        sides = [
+            (ms * 1000 - us, peer, us, ms * 1000)
+            for peer, us, ms in (
+                (self.opener, self.opener_silence_us, self.opener_lease_ms),
+                (self.acceptor, self.acceptor_silence_us, self.acceptor_lease_ms),
+            )
+            if ms
+        ]
+        return min(sides)[1:] if sides and self.accept_ns is not None else None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it was closed, without a reason, on one who had been silent for nearly a lease: nobody else closes then."""
+        return (
+            self.end == "closed"
+            and not self.reason
+            and self.quiet is not None
+            and self.quiet[1] >= GIVEN_UP * self.quiet[2]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,15 +107,21 @@ def _failed(info: Info, wanted: tuple[str, str, float, bool]) -> str | None:
 
 
 def _collect(options: argparse.Namespace) -> Any:
-    if options.engine == "spark" or (options.master and options.engine is None):
-        from pyddsi.spark.report import collect  # noqa: PLC0415 - a heavy import
+    try:
+        if options.engine == "spark" or (options.master and options.engine is None):
+            from pyddsi.spark.report import collect  # noqa: PLC0415 - a heavy import
 
-        return collect(options)
-    if options.master:
-        raise UsageError("--master is of Spark; leave out --engine local")
-    from pyddsi.capture import report  # noqa: PLC0415 - as above
+            return collect(options)
+        if options.master:
+            raise UsageError("--master is of Spark; leave out --engine local")
+        from pyddsi.capture import report  # noqa: PLC0415 - as above
 
-    return report.collect(opened(options), progress=progress("reading"))
+        return report.collect(opened(options), progress=progress("reading"))
+    except ModuleNotFoundError as error:
+        extra = "spark" if error.name == "pyspark" else "capture"
+        raise UsageError(
+            f"{error.name} is needed for this: `pip install 'pyddsi[{extra}]'`"
+        ) from None
 
 
 def _write(path: str, page: str) -> None:

@@ -55,7 +55,7 @@ def add(parser: read.Parser) -> None:
     read.add_json(parser, "one JSON object a step, without the explanations")
 
 
-class _Teller:
+class Teller:
     """Says what happens: for people, or for programs."""
 
     def __init__(self, *, plain: bool) -> None:
@@ -120,7 +120,7 @@ def _started() -> Iterator[list[_Other]]:
             one.end()
 
 
-def _start(tell: _Teller, session: pyddsi.Session, other: _Other) -> None:
+def _start(tell: Teller, session: pyddsi.Session, other: _Other) -> None:
     """Say what was started, and wait until it is found."""
     tell.show(f"$ {shlex.join(other.words)}     # process {other.name}", started=other.words)
     event = session.wait_event("connected", timeout=PATIENCE)
@@ -133,7 +133,7 @@ def _start(tell: _Teller, session: pyddsi.Session, other: _Other) -> None:
 
 
 def _publish(
-    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, readers: list[_Other]
+    tell: Teller, session: pyddsi.Session, pub: pyddsi.Publisher, readers: list[_Other]
 ) -> None:
     """Put samples, look at what the readers print, and at how many packets it took."""
     before = session.stats().packets_out
@@ -160,7 +160,7 @@ def _publish(
 
 
 def _by_memory(
-    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
+    tell: Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
 ) -> None:
     tell.step(
         "Samples go through shared memory",
@@ -179,7 +179,7 @@ def _by_memory(
 
 
 def _by_sockets(
-    tell: _Teller,
+    tell: Teller,
     session: pyddsi.Session,
     pub: pyddsi.Publisher,
     others: list[_Other],
@@ -196,7 +196,7 @@ def _by_sockets(
 
 
 def _kill(
-    tell: _Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
+    tell: Teller, session: pyddsi.Session, pub: pyddsi.Publisher, others: list[_Other]
 ) -> None:
     survivor, victim = others
     tell.step(
@@ -225,7 +225,7 @@ def _kill(
             tell.show(f"the ledger: {drop}", place=drop.place, reason=drop.reason, count=drop.count)
 
 
-def _books(tell: _Teller, session: pyddsi.Session, survivor: _Other) -> None:
+def _books(tell: Teller, session: pyddsi.Session, survivor: _Other) -> None:
     tell.step(
         "The books balance",
         """Every reliable message that somebody was to have is acknowledged, or forgiven with a line in the ledger, or
@@ -250,6 +250,33 @@ def _books(tell: _Teller, session: pyddsi.Session, survivor: _Other) -> None:
     )
 
 
+def look_back(tell: Teller, path: Path) -> None:
+    """Analyse what was recorded of all this, beside which the page is written."""
+    tell.step(
+        "It was recorded, and can be looked at",
+        """Whatever this session said and heard stands in a capture, which Wireshark reads as well. `pyddsi analyse` says what
+        was odd about it: the one that was killed is among it, for what it did not say.""",
+    )
+    try:
+        from pyddsi.capture import open as opened  # noqa: PLC0415 - only here
+        from pyddsi.capture.report import collect, render  # noqa: PLC0415
+
+        picture = collect(opened(path))
+    except ModuleNotFoundError as error:
+        tell.show(
+            f"{path} is the capture; with {error.name} (pip install 'pyddsi[capture]'), pyddsi analyse makes a page of it",
+            capture=str(path),
+        )
+        return
+    page = path.with_suffix(".html")
+    page.write_text(render(picture), encoding="utf-8")
+    for finding in picture.info.findings:
+        tell.show(f"{finding.severity}: {finding.text}", finding=finding.kind, text=finding.text)
+    tell.show(
+        f"open {page} in a browser: all of it, with pictures", capture=str(path), report=str(page)
+    )
+
+
 def _group() -> str:
     """A group of our own: nobody else is to take part."""
     pid = os.getpid()
@@ -263,7 +290,7 @@ def run(options: argparse.Namespace) -> int:
 
         show(options.captures)
         return 0
-    tell, group = _Teller(plain=options.json), _group()
+    tell, group = Teller(plain=options.json), _group()
     with (
         terminable(),
         pyddsi.open(pyddsi.Config(group=group, lease=LEASE)) as session,

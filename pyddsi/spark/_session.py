@@ -6,7 +6,6 @@ A Spark session with what people forget, and reading in one line.
     the driver binds to the outward address    it warns, and nothing works without a network
     the session's zone is the machine's        the same query gives other hours elsewhere
     workers talk to the JVM by TCP             a tenth of the time is gone
-    filters are not handed to Python           more rows cross than are wanted
 
 Whatever somebody has set (in the call, in the environment, in spark-defaults.conf) stays as it is.
 """
@@ -30,7 +29,10 @@ __all__ = ["read", "register", "session"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-ALWAYS = {"spark.sql.session.timeZone": "UTC", PUSHDOWN: "true"}
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    PUSHDOWN: "true",
+}  # so that the option pushdown can be used
 BEGINNING = {"spark.python.unix.domain.socket.enabled": "true"}  # can only be set as Spark begins
 LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -148,8 +150,6 @@ def read(
         reader = reader.option("columns", ",".join(columns))
     for name, value in options.items():
         reader = reader.option(name, _text(value))
-    if "pushdown" not in options and spark.conf.get(PUSHDOWN, "false") == "true":
-        reader = reader.option("pushdown", "on")
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     names = [_absolute(os.fspath(one)) for one in paths]
     return reader.load(names[0]) if len(names) == 1 else reader.load(names)

@@ -213,8 +213,13 @@ def picture(spark: SparkSession, path: Paths, **options: object) -> Picture:
 
 def collect(options: argparse.Namespace) -> Picture:
     """For the options of `pyddsi analyse`."""
-    from pyddsi.cli._captures import opened  # noqa: PLC0415 - the command's own
+    from pyddsi.cli._arguments import UsageError  # noqa: PLC0415 - the command's own
+    from pyddsi.cli._captures import opened  # noqa: PLC0415 - as above
 
+    if "-" in options.files:
+        raise UsageError(
+            "Spark cannot read standard input; save it as a file, or leave out --engine spark"
+        )
     run = opened(options)
     mine = SparkSession.getActiveSession() is None
     spark = session(master=options.master, conf={"spark.ui.showConsoleProgress": "false"})

@@ -35,21 +35,24 @@ li.good { border-color: var(--good) !important; }
 b.error { color: var(--error); } b.warning { color: var(--warning); } b.note { color: var(--note); } b.good { color: var(--good); }
 code { font: .85em ui-monospace, "SF Mono", Consolas, monospace; background: var(--card); padding: 1px 4px; overflow-wrap: anywhere; }
 li code { background: var(--paper); }
-dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 8px; margin: 16px 0; }
+dl.facts { display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 16px 0; }
 dl.facts div { background: var(--card); padding: 8px 12px; } dt { color: var(--soft); font-size: .8rem; }
 dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 4px 8px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 200px; }
-th { color: var(--soft); font-weight: 600; }
-.key { display: inline-block; margin-right: 14px; font-size: .85rem; } .key i { display: inline-block; width: 12px; height: 12px;
+th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
+.key { display: inline-block; max-width: 100%; margin-right: 14px; font-size: .85rem; overflow-wrap: anywhere; } .key i { display: inline-block; width: 12px; height: 12px;
   margin-right: 5px; vertical-align: -1px; }
-.grid { stroke: var(--rule); stroke-width: 1; } .tick { fill: var(--soft); font: 11px system-ui, sans-serif; }
+.grid { stroke: var(--rule); stroke-width: 1; } .tick { fill: var(--soft); font: 12px system-ui, sans-serif; }
+.tick.lost { fill: var(--error); } .tick.near { fill: var(--warning); }
 .line { fill: none; stroke-width: 1.6; stroke-linejoin: round; } .band { opacity: .22; stroke: none; } .range { stroke-width: 2; opacity: .5; }
-@media (max-width: 600px) { .tick { font-size: 18px; } .line { stroke-width: 2.4; } }
-.lane.open, .lane.closed { fill: var(--c0); } .lane.expired, .lane.refused { fill: var(--error); } .lane.moved { fill: var(--c5); }
+@media (max-width: 600px) { body { padding: 16px 12px 40px; } .tick { font-size: 21px; } .lanes .tick { font-size: 18px; } .line { stroke-width: 2.4; }
+  dl.facts { grid-template-columns: repeat(2, 1fr); } th:first-child, td:first-child { min-width: 150px; } }
+.lane.open { fill: var(--c0); } .lane.closed { fill: var(--c6); } .lane.lost { fill: var(--error); } .lane.near { fill: var(--warning); }
 """
+FILTERS = "Commands take the capture with -r; filters with pyddsi. want the plug-in for tshark and Wireshark that pyddsi comes with."
 COLOURS = "".join(
     f".c{i}.line, .c{i}.range {{ stroke: var(--c{i}); }} .c{i}.bar, .c{i}.band, .c{i}.dot {{ fill: var(--c{i}); }} "
     f".key.c{i} i {{ background: var(--c{i}); }}\n"
@@ -95,28 +98,39 @@ def _sentence(info: Info) -> str:
     worst = [finding for finding in info.findings if finding.severity == "error"]
     data = sum(conduit.messages for conduit in info.conduits)
     lost = info.repeats - info.pre_sync
-    who = _things(len(info.peers), "peer")
-    what = _things(info.messages, "message")
+    silent = _by_silence(info)
+    who, what = _things(len(info.peers), "peer"), _things(info.messages, "message")
     parts = [
         f"{who} exchanged {what} in {_span(info.seconds)}, over {_things(len(info.sessions), 'session')}."
     ]
-    if lost or info.missing:
-        share = (lost + info.missing) / max(1, data)
+    if silent:
         parts.append(
-            f"{share:.1%} of what they sent was lost on the way: {_things(lost, 'sample')} had to be repeated, and "
-            f"{_count(info.missing)} never came."
+            f"{_count(silent)} of these ended by silence: a peer was gone, or could not be heard."
         )
-    elif data:
+    if lost:
+        verb = "was" if lost == 1 else "were"
+        parts.append(
+            f"{_things(lost, 'sample')} ({lost / max(1, data):.1%}) {verb} lost on the way to a receiver and sent again."
+        )
+    if info.missing:
+        parts.append(
+            f"{_things(info.missing, 'number')} never came by: lost before the place of capture, or by the capturing."
+        )
+    if data and not lost and not info.missing:
         parts.append("Nothing that they sent was lost.")
     if worst:
-        parts.append(f"{_things(len(worst), 'thing')} went wrong.")
+        parts.append(f"What went wrong ({_count(len(worst))}) stands first:")
     return " ".join(parts)
 
 
+def _by_silence(info: Info) -> int:
+    return sum(session.end == "expired" or session.given_up for session in info.sessions)
+
+
 def _finding(finding: Finding) -> str:
-    frames = f" Frame {', '.join(map(_count, finding.packets))}." if finding.packets else ""
+    frames = f" Frame {', '.join(map(str, finding.packets))}." if finding.packets else ""
     shown = finding.filter or (f"frame.number == {finding.packets[0]}" if finding.packets else "")
-    filter_ = f"<br><span class=soft>tshark -Y <code>{escape(shown)}</code></span>" if shown else ""
+    filter_ = f"<br><code>tshark -Y '{escape(shown)}'</code>" if shown else ""
     return (
         f'<li class="{finding.severity}"><b class="{finding.severity}">{finding.severity}</b> '
         f"{escape(finding.text)}.{frames}{filter_}</li>"
@@ -139,9 +153,9 @@ def _facts(info: Info) -> Iterator[str]:
         "peers": _count(len(info.peers)),
         "sessions": _count(len(info.sessions)),
         "resources": _count(len(info.resources)),
-        "repeated": _count(info.repeats),
+        "lost and repeated": _count(info.repeats - info.pre_sync),
         "missing": _count(info.missing),
-        "leases expired": _count(info.expiries),
+        "ended by silence": _count(_by_silence(info)),
     }
     yield '<dl class="facts">'
     for name, value in facts.items():
@@ -152,13 +166,15 @@ def _facts(info: Info) -> Iterator[str]:
 # ---- pictures ----
 
 
-def _keys(names: Sequence[str]) -> str:
+def _keys(names: Sequence[tuple[int, str]]) -> str:
     return " ".join(
-        f'<span class="key c{i % 7}"><i></i>{escape(name)}</span>' for i, name in enumerate(names)
+        f'<span class="key c{colour % 7}"><i></i>{escape(name)}</span>' for colour, name in names
     )
 
 
-def _figure(title: str, caption: str, svg: str, keys: Sequence[str] = ()) -> Iterator[str]:
+def _figure(
+    title: str, caption: str, svg: str, keys: Sequence[tuple[int, str]] = ()
+) -> Iterator[str]:
     yield f"<h2>{escape(title)}</h2>"
     yield f"<figure>{_keys(keys)}"
     yield svg
@@ -182,22 +198,32 @@ def _rates(picture: Picture, axis: _svg.Axis) -> Iterator[str]:
         yield from _figure(
             "Messages a second, by resource",
             f"Each point stands for {_width(picture)}; repeats are counted as well.",
-            _svg.lines("Messages a second, by resource", axis, lines),
-            [series.name for series in picture.rates],
+            _svg.lines("Messages a second, by resource", "messages/s", axis, lines),
+            list(enumerate(series.name for series in picture.rates)),
         )
 
 
+LAYERS = (
+    (1, "sent again: lost behind the place of capture"),
+    (6, "sent again: came before the first SYNCH"),
+    (3, "passed over: lost before the place of capture, or by the capturing"),
+    (2, "came late"),
+)
+"""Of the losses, their colours and names, in the order that Losses has them."""
+
+
 def _losses(picture: Picture, axis: _svg.Axis, losses: Sequence[Losses]) -> Iterator[str]:
-    if not any(loss[1:] != (0, 0, 0, 0) for loss in losses):
+    sums = [sum(loss[i] for loss in losses) for i in range(1, 5)]
+    there = [i for i, total in enumerate(sums) if total]
+    if not there:
         return
-    stacks = [
-        (loss.time_ns, (loss.repeats, loss.pre_sync, loss.gaps, loss.fills)) for loss in losses
-    ]
+    stacks = [(loss.time_ns, [(LAYERS[i][0], loss[i + 1]) for i in there]) for loss in losses]
     yield from _figure(
         "Losses",
-        f"Samples in {_width(picture)}. Repeated: lost behind the place of capture. Passed over: lost before it, or by the capturing.",
-        _svg.bars("Samples lost over time", axis, picture.window_ns, stacks),
-        ("repeated", "repeated, as they came before the first SYNCH", "passed over", "came late"),
+        f"Each bar stands for {_width(picture)}. A receiver takes nothing before the first SYNCH: what it is sent again after that is "
+        "how a session begins, and no loss.",
+        _svg.bars("Samples lost over time", "samples", axis, picture.window_ns, stacks),
+        [LAYERS[i] for i in there],
     )
 
 
@@ -227,36 +253,44 @@ def _times(picture: Picture, axis: _svg.Axis, times: Sequence[Times]) -> Iterato
         )
 
 
+ENDS = {"capture_end": "open", "again": "opened again", "evicted": "forgotten"}
+NEAR = 0.5  # of a lease: a silence that long is worth a look
+
+
 def _lane(info: Info, session: Session) -> tuple[str, int, int, str, str]:
+    """Who with whom, from when until when, how that looks, and what is said of it."""
     first = session.accept_ns or session.open_ns or info.first_ns or 0
     last = session.end_ns or info.last_ns or first
-    kind = {"capture_end": "open", "again": "closed", "evicted": "closed"}.get(
-        session.end, session.end
-    )
-    margin = "" if session.margin_us is None else f"margin {session.margin_us / 1e6:.1f} s"
-    text = margin if session.end == "capture_end" else session.end
+    end = ENDS.get(session.end, session.end)
+    kind = "open" if session.end == "capture_end" else "closed"
     if session.accept_ns is None:
-        text = session.end if session.end != "capture_end" else "not answered"
-    return f"{session.opener} ↔ {session.acceptor}", first, last, kind, text
+        end, kind = (end, "lost") if session.end != "capture_end" else ("not answered", "near")
+    elif session.end == "expired" or session.given_up:
+        end, kind = "expired" if session.end == "expired" else "given up", "lost"
+    elif session.quiet is not None and session.quiet[1] > NEAR * session.quiet[2]:
+        kind = "near"
+    silence = ""
+    if session.quiet is not None:
+        silence = f", silence {session.quiet[1] / session.quiet[2]:.0%} of lease"
+    return f"{session.opener} ↔ {session.acceptor}", first, last, kind, end + silence
 
 
 def _sessions(info: Info, axis: _svg.Axis) -> Iterator[str]:
     if not info.sessions:
         return
-    order = {"expired": 0, "refused": 1, "moved": 2, "again": 2}
-    chosen = sorted(
-        info.sessions, key=lambda session: (order.get(session.end, 3), session.margin_us or 0)
-    )[:SESSIONS_MAX]
-    chosen.sort(key=lambda session: session.accept_ns or session.open_ns or 0)
+    lanes = [_lane(info, session) for session in info.sessions]
+    order = {"lost": 0, "near": 1}
+    worst = sorted(range(len(lanes)), key=lambda i: order.get(lanes[i][3], 2))[:SESSIONS_MAX]
     more = (
-        f" {len(info.sessions) - SESSIONS_MAX:,} more are not shown."
-        if len(info.sessions) > SESSIONS_MAX
+        f" {len(lanes) - SESSIONS_MAX:,} more, all of them better, are not shown."
+        if len(lanes) > SESSIONS_MAX
         else ""
     )
     yield from _figure(
         "Sessions",
-        f"Who with whom, from when until when; the margin is the least distance of a silence to the lease.{more}",
-        f'<div class="scroll">{_svg.lanes("Sessions", axis, [_lane(info, session) for session in chosen])}</div>',
+        "Who with whom, from when until when, and how long the quieter one was silent at most, of its lease. Red: it ended by "
+        f"silence, or was refused; orange: it was near that.{more}",
+        f'<div class="lanes">{_svg.lanes("Sessions", axis, [lanes[i] for i in sorted(worst)])}</div>',
     )
 
 
@@ -286,11 +320,11 @@ def _flows(info: Info) -> Iterator[str]:
         "conduit",
         "messages",
         "repeated",
-        "of these before SYNCH",
+        "before SYNCH",
         "missing",
         "NACKs",
-        "acknowledged p50",
-        "p99",
+        "acked in (p50)",
+        "(p99)",
     )
     yield "<h2>Conduits, the worst first</h2>"
     yield '<div class="scroll"><table><tr>' + "".join(f"<th>{word}</th>" for word in head) + "</tr>"
@@ -325,6 +359,7 @@ def render(picture: Picture) -> str:
         *_times(picture, axis, picture.times),
         *_sessions(info, axis),
         *_flows(info),
+        f'<p class="soft">{FILTERS}</p>',
         f'<p class="soft">Times are UTC. Made by pyddsi {escape(str(pyddsi.__version__))}.</p>',
         "</body></html>",
     ]

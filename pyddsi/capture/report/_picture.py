@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 SECOND = 1_000_000_000
-WINDOWS_MAX = 400
+WINDOWS_MAX = 200
 """Points of a series over time."""
 RESOURCES_MAX = 6
 """Resources with a line of their own; the others are added up."""

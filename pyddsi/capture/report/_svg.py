@@ -14,8 +14,10 @@ from math import ceil, floor, log10
 
 __all__ = ["Axis", "bands", "bars", "lanes", "lines"]
 
-WIDTH, HEIGHT = 720, 220
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 26
+WIDTH, HEIGHT = 720, 240
+LEFT, RIGHT, TOP, BOTTOM = 80, 14, 26, 30  # room for the texts of a phone, which are twice as large
+LANE = 42  # height of a lane and its text
+LABEL_MAX = 46  # letters
 SECOND = 1_000_000_000
 
 
@@ -33,11 +35,11 @@ class Axis:
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
 
-def _steps(top: float, count: int = 4) -> list[float]:
-    """Round numbers from 0 up to `top` or a little more."""
+def _steps(top: float, count: int = 4, least: float = 0.0) -> list[float]:
+    """Round numbers from 0 up to `top` or a little more, at least so far apart."""
     if top <= 0:
         return [0.0, 1.0]
-    raw = top / count
+    raw = max(top / count, least)
     size = 10.0 ** floor(log10(raw))
     step = next(size * n for n in (1, 2, 5, 10) if size * n >= raw)
     return [step * i for i in range(ceil(top / step) + 1)]
@@ -65,6 +67,10 @@ def _open(title: str, height: int = HEIGHT) -> list[str]:
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">',
         f"<title>{escape(title)}</title>",
     ]
+
+
+def _unit(text: str) -> str:
+    return f'<text class="tick" x="{LEFT}" y="{TOP - 9}">{escape(text)}</text>'
 
 
 def _time_axis(axis: Axis, height: int) -> list[str]:
@@ -97,8 +103,10 @@ def _value_axis(ticks: Sequence[tuple[float, str]], y: dict[float, float]) -> li
     return found
 
 
-def _linear(top: float) -> tuple[list[tuple[float, str]], dict[float, float], float]:
-    steps = _steps(top)
+def _linear(
+    top: float, least: float = 0.0
+) -> tuple[list[tuple[float, str]], dict[float, float], float]:
+    steps = _steps(top, least=least)
     high = steps[-1]
     room = HEIGHT - TOP - BOTTOM
     return (
@@ -108,11 +116,13 @@ def _linear(top: float) -> tuple[list[tuple[float, str]], dict[float, float], fl
     )
 
 
-def lines(title: str, axis: Axis, series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
+def lines(
+    title: str, unit: str, axis: Axis, series: Sequence[tuple[str, Sequence[tuple[int, float]]]]
+) -> str:
     """Lines over time, each in its colour; the legend is the page's."""
     top = max((value for _, points in series for _, value in points), default=0.0)
     ticks, y, scale = _linear(top)
-    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
+    found = [*_open(title), _unit(unit), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
     for i, (name, points) in enumerate(series):
         path = " ".join(
             f"{axis.x(time_ns):.1f},{HEIGHT - BOTTOM - value * scale:.1f}"
@@ -124,20 +134,26 @@ def lines(title: str, axis: Axis, series: Sequence[tuple[str, Sequence[tuple[int
     return "\n".join([*found, "</svg>"])
 
 
-def bars(title: str, axis: Axis, width_ns: int, stacks: Sequence[tuple[int, Sequence[int]]]) -> str:
-    """Bars over time, stacked from below; a class of colour for each layer."""
-    top = max((sum(layers) for _, layers in stacks), default=0)
-    ticks, y, scale = _linear(float(top))
-    found = [*_open(title), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
+def bars(
+    title: str,
+    unit: str,
+    axis: Axis,
+    width_ns: int,
+    stacks: Sequence[tuple[int, Sequence[tuple[int, int]]]],
+) -> str:
+    """Counts as bars over time, stacked from below: each layer is its colour and its count."""
+    top = max((sum(count for _, count in layers) for _, layers in stacks), default=0)
+    ticks, y, scale = _linear(float(top), least=1.0)
+    found = [*_open(title), _unit(unit), *_time_axis(axis, HEIGHT), *_value_axis(ticks, y)]
     for time_ns, layers in stacks:
         base = float(HEIGHT - BOTTOM)
         x = axis.x(time_ns)
-        wide = max(1.0, axis.x(time_ns + width_ns) - x - 0.5)
-        for i, count in enumerate(layers):
+        wide = max(1.5, axis.x(time_ns + width_ns) - x - 0.5)
+        for colour, count in layers:
             if count:
                 high = max(1.0, count * scale)
                 found.append(
-                    f'<rect class="bar c{i}" x="{x:.1f}" y="{base - high:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
+                    f'<rect class="bar c{colour}" x="{x:.1f}" y="{base - high:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
                 )
                 base -= high
     return "\n".join([*found, "</svg>"])
@@ -152,8 +168,8 @@ def bands(
 ) -> str:
     """From the median to the 99th percentile over time, in microseconds on a logarithmic axis."""
     values = [value for _, low, high in points for value in (low, high) if value is not None]
-    least, most = max(1, min(values, default=1)), max(10, max(values, default=10))
-    low_power, high_power = floor(log10(least)), max(floor(log10(least)) + 1, ceil(log10(most)))
+    least, most = max(1, min(values, default=1)), max(1, max(values, default=1))
+    low_power, high_power = floor(log10(0.8 * least)), floor(log10(1.25 * most)) + 1
     room = HEIGHT - TOP - BOTTOM
 
     def y(us: float) -> float:
@@ -191,24 +207,29 @@ def bands(
     return "\n".join([*found, "</svg>"])
 
 
+def _label(text: str) -> str:
+    """Not longer than there is room; what is left out is in the middle, where addresses differ least."""
+    if len(text) <= LABEL_MAX:
+        return text
+    half = LABEL_MAX // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
 def lanes(title: str, axis: Axis, rows: Sequence[tuple[str, int, int, str, str]]) -> str:
-    """A lane for each session: label, from, to, class, and what stands at its end."""
-    step = 20
-    height = TOP + step * len(rows) + BOTTOM
-    left = 250
-    shifted = Axis(axis.first_ns, axis.last_ns)
-
-    def x(time_ns: int) -> float:
-        share = (shifted.x(time_ns) - LEFT) / (WIDTH - LEFT - RIGHT)
-        return left + share * (WIDTH - left - 110)
-
-    found = _open(title, height)
+    """A lane for each session under its label: label, from, to, class, and what is to be said of it."""
+    height = TOP + LANE * len(rows) + BOTTOM
+    found = [*_open(title, height), *_time_axis(axis, height)]
     for i, (label, first, last, kind, text) in enumerate(rows):
-        y = TOP + i * step
-        begin, end = x(first), max(x(first) + 2, x(last))
-        found.append(f'<text class="tick" x="0" y="{y + 13}">{escape(label)}</text>')
+        y = TOP + i * LANE
+        begin = axis.x(first)
+        wide = max(2.0, axis.x(last) - begin)
         found.append(
-            f'<rect class="lane {kind}" x="{begin:.1f}" y="{y + 3}" width="{end - begin:.1f}" height="{step - 8}" rx="2"/>'
+            f'<text class="tick" x="0" y="{y + 14}"><title>{escape(label)}</title>{escape(_label(label))}</text>'
         )
-        found.append(f'<text class="tick" x="{end + 5:.1f}" y="{y + 13}">{escape(text)}</text>')
+        found.append(
+            f'<text class="tick {kind}" x="{WIDTH - RIGHT}" y="{y + 14}" text-anchor="end">{escape(text)}</text>'
+        )
+        found.append(
+            f'<rect class="lane {kind}" x="{begin:.1f}" y="{y + 21}" width="{wide:.1f}" height="{LANE - 30}" rx="2"/>'
+        )
     return "\n".join([*found, "</svg>"])
