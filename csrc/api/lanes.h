@@ -56,6 +56,7 @@
 #ifndef PDI_API_LANES_H
 #define PDI_API_LANES_H
 
+#include "api/tap.h"
 #include "host/bell.h"
 #include "host/lock.h"
 #include "host/segment.h"
@@ -185,6 +186,7 @@ struct pdi_lane_of {
 
 struct pdi_lanes {
     struct pdi_node *node;
+    struct pdi_tap *tap;        /* the session's */
     struct pdi_segment segment; /* our page */
     struct pdi_shared_page *page;
     struct pdi_neighbour *neighbours; /* [peers_max] */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/lanes.h"
+#include "api/session_tap.h"
 
 #define POUR_MAX 64U
 
@@ -166,6 +166,9 @@ static int pour(struct pdi_lanes *lanes, struct pdi_lane_in *lane, const struct 
     lane->ringed += count;
     if (count != 0) {
         pdi_node_pour(lanes->node, model, samples, count);
+        if (pdi_tap_is_on(lanes->tap)) {
+            pdi_lanes_tap_in(lanes, lane, samples, count);
+        }
     }
     *max = count;
     return status;
@@ -215,6 +218,10 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
             break; /* there is no room for it now */
         }
         lane->has_next = 0;
+        if (pdi_tap_is_on(lanes->tap)) {
+            struct pdi_poured one = {.data = sample.data};
+            pdi_lanes_tap_in(lanes, lane, &one, 1);
+        }
         let_go(lanes, lane, sample.held);
     }
     uint64_t brought = lane->reader.taken - lane->has_next;

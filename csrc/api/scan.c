@@ -310,6 +310,12 @@ int pyddsi_write_interface(uint16_t link, uint8_t *out, size_t room, size_t *at)
     return pdi_write_interface(link, PDI_FRAME_BYTES_MAX, "", out, room, at);
 }
 
+int pyddsi_write_statistics(int64_t time_ns, uint64_t received, uint64_t dropped, uint8_t *out,
+                            size_t room, size_t *at)
+{
+    return pdi_write_statistics(0, time_ns, received, dropped, out, room, at);
+}
+
 const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan)
 {
     return scan->core->notes;

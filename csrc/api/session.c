@@ -1,7 +1,7 @@
 /* session.c - how a session begins and ends. It is long because the end takes back, step by step, what the beginning has
  * made, and both are read together. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
-#include "api/session.h"
+#include "api/session_tap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,9 +142,18 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
         return status;
-    if (session->lanes != NULL)
+    if (session->lanes != NULL) {
+        session->lanes->tap = &session->tap;
         pdi_lanes_begin(session->lanes, session->node);
+    }
     pdi_session_env(session);
+    if (session->options.record_bytes != 0) {
+        status = pdi_session_tap_begin(session, session->options.record_bytes);
+        if (status != PYDDSI_OK) {
+            (void)snprintf(text, PYDDSI_TEXT_MAX, "no memory is left for a recording");
+            return status;
+        }
+    }
     session->echo.bytes_max = session->options.node.sample_max;
     session->planned = session->later = PDI_TIME_NEVER;
     status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep,
@@ -180,6 +189,7 @@ static void destroy(pyddsi_session *session)
         pdi_lanes_fini(session->lanes);
     free(session->lanes);
     pdi_echo_fini(&session->echo);
+    pdi_tap_fini(&session->tap);
     if (session->memory != NULL)
         (void)munmap(session->memory, session->memory_size);
     if (session->here != NULL)
@@ -295,6 +305,7 @@ static void end(pyddsi_session *session)
     session->port = NULL; /* its address is free for another, whoever still looks at the books */
     pdi_lock_give(&session->wire);
     pdi_port_close(port);
+    pdi_tap_stop(&session->tap);
 }
 
 void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns)

@@ -60,6 +60,7 @@
 
 #include "api/echo.h"
 #include "api/lanes.h"
+#include "api/tap.h"
 #include "host/bell.h"
 #include "host/clock.h"
 #include "host/lock.h"
@@ -115,6 +116,9 @@ struct pyddsi_session {
     struct pdi_atomic32 *here;
     void *memory; /* of the node */
     size_t memory_size;
+
+    /* a recording: session_tap.h */
+    struct pdi_tap tap;
 
     /* counted by many */
     struct pdi_atomic32 stopping;

@@ -8,7 +8,7 @@
  *
  * So a single sample is never delayed, and a stream of them shares packets as if it were batched.
  */
-#include "api/session.h"
+#include "api/session_tap.h"
 
 #define FLUSH_US UINT64_C(20)
 #define PUMP_MAX 256U
@@ -109,7 +109,12 @@ static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_
                          ? pdi_lane_put(&lane->writer, samples[i].data, (uint32_t)samples[i].size,
                                         0, i + 1 < count)
                          : PYDDSI_BAD_ARGUMENT;
-            i += status == PYDDSI_OK;
+            if (status == PYDDSI_OK) {
+                if (pdi_tap_is_on(&session->tap)) {
+                    pdi_session_tap_out(session, lane, samples[i].data, samples[i].size);
+                }
+                i++;
+            }
         }
         lane->put += i;
         pdi_lane_flush(&lane->writer);
@@ -151,6 +156,9 @@ static int put_both(pyddsi_session *session, struct pdi_lane_out *lane, const st
         status = pdi_node_put(session->node, put->publisher, put->data, put->size, now);
     }
     if (on && status == PYDDSI_OK && room == PYDDSI_OK) {
+        if (pdi_tap_is_on(&session->tap)) {
+            pdi_session_tap_out(session, lane, put->data, put->size);
+        }
         (void)pdi_lane_put(&lane->writer, put->data, (uint32_t)put->size, 0, false);
         lane->put += !lane->others;
         pdi_lanes_ring(session->lanes, lane);

@@ -6,7 +6,7 @@
  *
  *     handle    generation (16 bits) | 1 in a lane | index
  */
-#include "api/session.h"
+#include "api/session_tap.h"
 
 #define LANE_LOAN UINT32_C(0x8000) /* the node's indexes are smaller */
 
@@ -116,6 +116,9 @@ static int commit_aside(pyddsi_session *session, struct pdi_lane_out *lane,
         return status;
     }
     if (lane->on) {
+        if (pdi_tap_is_on(&session->tap)) {
+            pdi_session_tap_out(session, lane, open->loan.data, used);
+        }
         pdi_lane_commit(&lane->writer, &open->loan, (uint32_t)used, 0, false);
         lane->put += !lane->others;
         pdi_lanes_ring(session->lanes, lane);

@@ -27,7 +27,7 @@
  * What goes through no inbox (connections, large packets) is received by who has both locks, straight into the slot where
  * the node reads it. So the slot belongs to who has `feeding`.
  */
-#include "api/session.h"
+#include "api/session_tap.h"
 
 #define BURST_MAX 64U /* packets that come in before answers go out, */
 #define GRIP_MAX  8U  /* and of these, before others get the lock */
@@ -46,13 +46,21 @@ static void answer(struct pdi_receiver *receiver)
     pdi_session_leave(session);
 }
 
-/* With `feeding` and the lock: the packet in the slot. */
-static void feed_one(pyddsi_session *session, const pyddsi_endpoint *from, size_t size,
-                     pdi_time now)
+/* With `feeding` and the lock: the packet in the slot, unpacked from the inbox or received. */
+static inline void feed_one(struct pdi_receiver *receiver, const struct pdi_tap_input *packet,
+                            bool unpacked, pdi_time now)
 {
-    if (!session->closed) {
-        pdi_node_input(session->node, from, size, now);
+    pyddsi_session *session = receiver->session;
+    if (session->closed) {
+        return;
     }
+    if (pdi_tap_is_on(&session->tap)) {
+        struct pdi_tap_input input = *packet;
+        input.group = pdi_port_group(session->port, receiver->inbox, unpacked);
+        pdi_session_tap_input(session, &input, now);
+        return;
+    }
+    pdi_node_input(session->node, packet->from, packet->size, now);
 }
 
 /* With both: one packet that goes straight into the slot, or nothing. */
@@ -60,16 +68,18 @@ static unsigned feed_straight(struct pdi_receiver *receiver)
 {
     pyddsi_session *session = receiver->session;
     size_t room;
-    size_t size;
     pyddsi_endpoint from;
+    struct pdi_tap_input packet = {.from = &from};
     pdi_lock_take(&session->lock);
     uint8_t *slot = pdi_node_slot(session->node, &room);
     pdi_lock_give(&session->lock);
-    if (pdi_port_receive(session->port, receiver->inbox, slot, room, &size, &from) != PYDDSI_OK) {
+    if (pdi_port_receive(session->port, receiver->inbox, slot, room, &packet.size, &from) !=
+        PYDDSI_OK) {
         return 0;
     }
+    packet.data = slot;
     pdi_lock_take(&session->lock);
-    feed_one(session, &from, size, pdi_session_now(session));
+    feed_one(receiver, &packet, false, pdi_session_now(session));
     pdi_session_leave(session);
     return 1;
 }
@@ -82,8 +92,8 @@ static unsigned feed(struct pdi_receiver *receiver)
     unsigned grip;
     do { /* ends with the inbox */
         size_t room;
-        size_t size;
         pyddsi_endpoint from;
+        struct pdi_tap_input packet = {.from = &from};
         if (count != 0 && count % BURST_MAX == 0) {
             answer(receiver);
         }
@@ -91,10 +101,11 @@ static unsigned feed(struct pdi_receiver *receiver)
         pdi_time now = pdi_session_now(session);
         for (grip = 0; grip < GRIP_MAX; grip++) {
             uint8_t *slot = pdi_node_slot(session->node, &room);
-            if (!pdi_port_unpack(session->port, receiver->inbox, slot, room, &size, &from)) {
+            if (!pdi_port_unpack(session->port, receiver->inbox, slot, room, &packet.size, &from)) {
                 break;
             }
-            feed_one(session, &from, size, now);
+            packet.data = slot;
+            feed_one(receiver, &packet, true, now);
         }
         pdi_session_leave(session);
         count += grip;

@@ -1,7 +1,7 @@
 /* session_thread.c - how packets leave, and what the threads do that do not receive. */
 #include <unistd.h>
 
-#include "api/session.h"
+#include "api/session_tap.h"
 
 #define PUMP_MAX     1024U
 #define PARCEL_BYTES 65536U
@@ -103,6 +103,9 @@ static bool fill(pyddsi_session *session, struct parcel *parcel, output_function
 static void carry(pyddsi_session *session, struct parcel *parcel, enum pdi_session_thread thread)
 {
     pdi_lock_give(&session->lock);
+    if (pdi_tap_is_on(&session->tap)) {
+        pdi_session_tap_sent(session, parcel->packets, parcel->count);
+    }
     struct pdi_port_result result =
         pdi_port_send_many(session->port, parcel->packets, parcel->count,
                            thread == PDI_RECEIVE ? 0 : PATIENCE_MS * PDI_TIME_MS);

@@ -195,6 +195,7 @@ static int receive_stream(struct pdi_port *port, uint8_t *data, size_t room, siz
                           pyddsi_endpoint *from)
 {
     int status = pdi_streams_receive(port->streams, data, room, size, from);
+    port->came = 0;
     turned(port, PDI_PORT_STREAMS);
     if (status != PYDDSI_OK) {
         port->ready &= ~(UINT32_C(1) << PDI_PORT_STREAMS);
@@ -215,6 +216,7 @@ static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, si
         return empty(port, number) ? PYDDSI_AGAIN : PYDDSI_END;
     }
     turned(port, number);
+    port->came = number;
     pdi_port_address_get(&address, from);
     *size = (size_t)got;
     return sent_by_us(&port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
@@ -226,6 +228,7 @@ int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_
     for (int skips = 0; skips < SKIPS_MAX; skips++) {
         uint32_t packets;
         if (pdi_port_unpack(port, inbox, data, room, size, from)) {
+            port->came = port->inboxes[inbox]->socket;
             return PYDDSI_OK;
         }
         int status = pdi_port_fill(port, inbox, &packets);
@@ -242,6 +245,13 @@ int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_
         }
     }
     return PYDDSI_AGAIN;
+}
+
+const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, uint32_t inbox, bool unpacked)
+{
+    uint32_t socket = unpacked ? port->inboxes[inbox]->socket : port->came;
+    const pyddsi_endpoint *group = &port->sockets[socket].group;
+    return group->kind != 0 ? group : NULL;
 }
 
 int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_t *data,

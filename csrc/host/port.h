@@ -135,6 +135,10 @@ int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets);
 bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
                      size_t *size, pyddsi_endpoint *from);
 
+/* The group by which the last packet came that was received (`unpacked`: that was unpacked from this inbox); null: it came to
+ * our own address, or by a connection. */
+const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, uint32_t inbox, bool unpacked);
+
 /* Sends one packet. From any thread.
  * PYDDSI_OK; PYDDSI_AGAIN: the kernel's buffer is full, and the packet lost as on a wire; negative:
  * it cannot be sent there (-EMSGSIZE: too large, -EPERM: a firewall, -ENETUNREACH, -EAFNOSUPPORT:

@@ -52,7 +52,8 @@ struct pdi_port_path {
 
 struct pdi_port_socket {
     int fd;
-    pyddsi_endpoint own; /* a group's: where our own packets to it come from; else nowhere */
+    pyddsi_endpoint own;   /* a group's: where our own packets to it come from; else nowhere */
+    pyddsi_endpoint group; /* which one it hears; of kind 0: none */
 };
 
 struct pdi_port {
@@ -69,6 +70,7 @@ struct pdi_port {
     /* of the thread that waits, fills and receives */
     uint32_t ready; /* a bit for each socket that may have a packet */
     uint32_t next;  /* whose turn it is */
+    uint32_t came;  /* by which the last packet came that was received */
     uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
     bool coarse;    /* the system can only wait for whole milliseconds */
     /* each of the thread that it belongs to: what one call brought; null: one packet a call */

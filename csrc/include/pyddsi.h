@@ -1039,6 +1039,7 @@ typedef struct {
     uint8_t shared;          /* 1: samples for peers on this machine go through shared memory */
     uint8_t one_stream;      /* 1: one thread sends all packets, for transports that want no more */
     uint8_t receive_threads; /* from 1 to PYDDSI_RECEIVE_THREADS_MAX */
+    uint32_t record_bytes;   /* not 0: pyddsi_session_record, before anything is said or heard */
     uint32_t lane_bytes;     /* the shared window of one publisher, */
     uint32_t lane_samples;   /* and how many samples it can hold */
     uint32_t receive_bytes;  /* of the system, for what a socket has received */
@@ -1376,11 +1377,49 @@ typedef struct {
  * answer AGAIN when it is full or a link type is new; the caller takes what is in it, and sets used and count to 0. */
 void pyddsi_scan_copy(pyddsi_scan *scan, pyddsi_copy *copy);
 
+/* A recording from inside. From now on what the session says and hears is kept in a ring of so many bytes (a power of two, from
+ * 1 MiB to 1 GiB); what finds no room there is left out, and the session goes on. OK; AGAIN: it is being recorded; BAD_ARGUMENT,
+ * NO_SPACE, CLOSED. */
+int pyddsi_session_record(pyddsi_session *session, uint32_t ring_bytes);
+/* Nothing more is recorded, as when the session closes. What is in the ring can still be taken, and has to be: until END. */
+void pyddsi_session_record_stop(pyddsi_session *session);
+/* Fills |copy| (out, room, times, ends, count_max; used and count 0) with blocks of a pcapng file whose one interface has link
+ * type 101; waits for the first of them. OK, also with none; END: the recording is over. One thread at a time; also after the
+ * session was closed, but not after it was freed. */
+int pyddsi_session_record_take(pyddsi_session *session, pyddsi_copy *copy, uint64_t timeout_ns);
+
+enum {
+    PYDDSI_RECORD_CONDUIT = 255, /* what was on no wire, but in shared memory, stands on it */
+};
+
+typedef struct {
+    uint64_t records, bytes;   /* packets and samples that were taken, and their bytes as frames */
+    uint64_t lost, lost_bytes; /* and that found no room in the ring */
+    uint64_t odd;              /* that no frame can hold */
+} pyddsi_recorded;
+
+/* Of the recording that there is, or was last. */
+void pyddsi_session_recorded(const pyddsi_session *session, pyddsi_recorded *counts);
+
+/* Looking at an interface: what goes by, as the bytes of a pcap file behind its header (link type 101). See csrc/host/sniff.h. */
+typedef struct pdi_sniff pyddsi_sniff;
+
+/* |interface|: its name, or "any". OK; negative, an errno with its sign changed, and a text of PYDDSI_TEXT_MAX bytes. */
+int pyddsi_sniff_open(pyddsi_sniff **made, const char *interface, char *text);
+void pyddsi_sniff_close(pyddsi_sniff *sniff);
+/* As many records as fit, 128 KiB of room at least; waits for the first. OK, also with none; negative: the interface is gone. */
+int pyddsi_sniff_take(pyddsi_sniff *sniff, uint8_t *out, size_t room, size_t *size,
+                      uint32_t timeout_ms);
+/* What went by, and what was lost for want of room, since it was opened. */
+void pyddsi_sniff_counts(pyddsi_sniff *sniff, uint64_t *seen, uint64_t *lost);
+
 /* The beginning of a file, the description of an interface (pcapng), and what the capturing says at its end; NO_SPACE below 256
  * bytes of room. */
 int pyddsi_write_header(int format, uint16_t link, const char *application, uint8_t *out,
                         size_t room, size_t *at);
 int pyddsi_write_interface(uint16_t link, uint8_t *out, size_t room, size_t *at);
+int pyddsi_write_statistics(int64_t time_ns, uint64_t received, uint64_t dropped, uint8_t *out,
+                            size_t room, size_t *at);
 /* A datagram as a frame with headers of its own (link type 101), which is a record of a pcap file or a block of a pcapng file.
  * BAD_ARGUMENT: no datagram can be as long, or no file hold its time; NO_SPACE below its size and 256 bytes. */
 int pyddsi_write_datagram(int format, int64_t time_ns, const pyddsi_endpoint *source,

@@ -136,6 +136,12 @@ int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop
     return pdi_ledger_get(&node->ledger, index, drop);
 }
 
+uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last)
+{
+    *last = *node->ledger.last;
+    return node->ledger.total;
+}
+
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats)
 {
     *stats = node->stats;

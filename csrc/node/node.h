@@ -231,6 +231,8 @@ int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes,
 uint64_t pdi_node_news(const struct pdi_node *node);
 int pdi_node_event(struct pdi_node *node, pyddsi_event *event);                    /* OK or END */
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop); /* OK or END */
+/* How many were dropped so far, and the line that the last of them went to. */
+uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last);
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);
 int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer); /* OK or END */
 /* conduit as from pdi_node_conduit. OK or BAD_ARGUMENT. */
