@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 import zlib
 from _thread import allocate_lock
 from _weakrefset import WeakSet
@@ -23,7 +24,7 @@ from pyddsi._native import Keeper, ffi, lib
 from pyddsi._opening import fill, refusal
 from pyddsi._values import FOREVER, SECOND, nanoseconds
 from pyddsi.config import Config
-from pyddsi.errors import ClosedError, OpenError
+from pyddsi.errors import CaptureError, ClosedError, OpenError
 from pyddsi.publisher import Publisher
 from pyddsi.subscriber import Subscriber
 
@@ -36,11 +37,13 @@ if TYPE_CHECKING:
     from pyddsi._declared import Owner
     from pyddsi._native import Sample
     from pyddsi.aio import Waker
+    from pyddsi.capture.record import Recorder
     from pyddsi.dispatch import Dispatcher
 
 __all__ = ["Session", "open"]
 
 CLOSE_TIMEOUT = 1.0
+RECORD_BYTES = 1 << 24  # of the ring of a recording: some tenths of a second of a busy network
 SLICE = 10 * SECOND  # a signal ends a wait; one that comes just before it, after this
 NAMES_FROM = 1 << 13  # numbers below are the program's own
 NAMES_UNTIL = 1 << 27  # a doubled number below 2^28 fits four bytes of seven bits
@@ -50,12 +53,13 @@ _open: WeakSet[Session] = WeakSet()
 
 
 def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
-    config: Config | None = None, **settings: Any
+    config: Config | None = None, *, record: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Session:
     """
     Begin a session. It finds its peers by itself.
 
     config: all settings; None: defaults, the file that PYDDSI_CONFIG names, and the environment (see `Config.load`)
+    record: a pcapng file for all that it says and hears, from the first packet on; `Session.record` begins later
     settings: single settings, which win; `Config` has them
 
     Raises ConfigError for a setting that cannot be, and OpenError when the system does not give what is needed.
@@ -68,7 +72,14 @@ def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
         raise TypeError(
             f"config is a pyddsi.Config, not {config!r}; Config.load(path) reads one from a file"
         )
-    return Session(chosen)
+    session = Session(chosen, record_bytes=0 if record is None else RECORD_BYTES)
+    if record is not None:
+        try:
+            session.record(record)
+        except BaseException:
+            session.close(0.0)
+            raise
+    return session
 
 
 class Session(Looking, Declaring[Publisher, Subscriber]):
@@ -80,12 +91,13 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
     name: the same in hexadecimal digits, as `source` of samples and `name` of peers have it
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, record_bytes: int = 0) -> None:
         self.config = config
         self._closed = True  # until it is open
         self._pid = os.getpid()
         options = ffi.new("pyddsi_session_options *")
         self.paths = fill(options, config)
+        options.record_bytes = record_bytes
         made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
         status = lib.pyddsi_session_open(made, options, why)
         if status != lib.PYDDSI_OK:
@@ -114,6 +126,8 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         self.matches: dict[int, set[str]] = {}
         self.waker: Waker | None = None
         self._dispatcher: Dispatcher | None = None
+        self._recorded = record_bytes != 0
+        self._recorder: Recorder | None = None
         self._lock = allocate_lock()
         self._numbers: dict[str, int] = {}
         self._taken: dict[int, str] = {}
@@ -165,6 +179,8 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
             self._closed = True
         _open.discard(self)
         lib.pyddsi_session_close(self.raw, limit)
+        if self._recorder is not None:
+            self._recorder.finish()
         if self._dispatcher is not None:
             self._dispatcher.join()
         if self.waker is not None:
@@ -274,6 +290,57 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
                 dispatcher = self._dispatcher = Dispatcher(self)
         if dispatcher is not None:
             dispatcher.set(subscriber, function)
+
+    def record(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_size: int | None = None,
+        max_time: float | None = None,
+        keep: int | None = None,
+        count: int | None = None,
+        overwrite: bool = False,
+    ) -> Recorder:
+        """
+        Record what this session says and hears into a pcapng file, until that is closed, or the session is.
+
+        max_size, max_time: begin another file (run_00001.pcapng, run_00002.pcapng, ...) before one has more bytes than this,
+        or holds more seconds
+        keep: of these, only the newest so many
+        count: end after so many packets
+        overwrite: files that exist, instead of an error
+
+        It needs no privilege, and the session never waits for it: what finds no room is left out, and counted. Raises
+        CaptureError if the file exists or cannot be written, or the session is being recorded.
+        """
+        from pyddsi.capture._introduce import introduction, signature  # noqa: PLC0415 - few are recorded
+        from pyddsi.capture._rotate import Files  # noqa: PLC0415
+        from pyddsi.capture.record import inside  # noqa: PLC0415
+
+        with self._lock:
+            if self._recorder is not None and not self._recorder.closed:
+                raise CaptureError(
+                    f"{self.title} is being recorded into {self._recorder.files[-1]}; close() that first"
+                )
+            if self.closed:
+                raise self.closed_error()
+            files = Files(
+                path,
+                max_size=max_size,
+                max_time=max_time,
+                keep=keep,
+                count=count,
+                overwrite=overwrite,
+            )
+            begun_ns = self._wall_ns if self._recorded else time.time_ns()
+            if not self._recorded and self.call("record", RECORD_BYTES) != lib.PYDDSI_OK:
+                raise MemoryError(f"{self.title}: no memory is left for a recording")
+            first = b"" if self._recorded else introduction(self, self._local, begun_ns)
+            first = signature(self._local, begun_ns) + first
+            self._recorded = False
+            title = f"of {self.title} in {os.fspath(path)}"
+            self._recorder = inside(self.raw, self._keeper, files, title, first)
+            return self._recorder
 
     # ---- declarations ----
 

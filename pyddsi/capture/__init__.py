@@ -6,6 +6,7 @@ Captures: what went over the wire, as tables, as packets, as datagrams.
     capture.table("flows").to_pandas()                      # needs pyarrow
     for packet in capture.packets(): ...                    # one by one, with messages and what they mean
     for item in read_datagrams("run.pcapng"): ...           # whatever UDP and TCP carried, whosever it is
+    with capture.record("eth0", "run.pcapng"): ...          # what goes by (session.record() needs no privilege)
 
 pcap and pcapng, plain or packed by gzip, zstd or lz4. Nothing is held beyond named limits, so memory is flat for a file of any
 size; what is read is read by the core, and Python sees whole batches.
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyddsi.capture._scan import Batch, Problem
     from pyddsi.capture._table import TABLES, Column, columns
     from pyddsi.capture._where import WhereError
+    from pyddsi.capture.live import Live
+    from pyddsi.capture.record import Recorder, record
     from pyddsi.capture.info import Info
 
 __all__ = [
@@ -36,14 +39,17 @@ __all__ = [
     "Endpoint",
     "Index",
     "Info",
+    "Live",
     "Note",
     "Packet",
     "Problem",
+    "Recorder",
     "Segment",
     "WhereError",
     "columns",
     "open",
     "read_datagrams",
+    "record",
 ]
 
 # A session knows endpoints and opens no capture: what is not asked for is not loaded.
@@ -57,15 +63,18 @@ _PLACES = {
     "Endpoint": "_datagram",
     "Index": "_index",
     "Info": "info",
+    "Live": "live",
     "Note": "_packet",
     "Packet": "_packet",
     "Problem": "_scan",
+    "Recorder": "record",
     "Segment": "_datagram",
     "TABLES": "_table",
     "WhereError": "_where",
     "columns": "_table",
     "open": "_capture",
     "read_datagrams": "_datagram",
+    "record": "record",
 }
 
 

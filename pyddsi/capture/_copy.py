@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyddsi.capture._capture import Capture
     from pyddsi.capture._files import Member
 
-__all__ = ["Copied", "copy"]
+__all__ = ["Copied", "Copier", "Secrets", "copy"]
 
 FORMATS = {".pcap": 1, ".cap": 1, ".pcapng": 2}
 ROOM = 2 * 1024 * 1024
@@ -87,7 +87,7 @@ class _Output:
             self.file.write(ffi.buffer(out, at[0]))
 
 
-class _Copier:
+class Copier:
     """The copies of one file, or of several that continue each other."""
 
     def __init__(
@@ -207,7 +207,7 @@ def _groups(capture: Capture) -> list[list[Member]]:
     return groups
 
 
-def _write(output: _Output, copiers: list[_Copier], *, sort: bool) -> int:
+def _write(output: _Output, copiers: list[Copier], *, sort: bool) -> int:
     """All frames; answers how many are out of order."""
     if len(copiers) == 1 and not sort:
         for view, *_ in copiers[0].batches():
@@ -248,7 +248,7 @@ def copy(
         if secrets.hide:
             output.link(LINK_RAW)
         copiers = [
-            _Copier(capture, members, request, output, secrets) for members in _groups(capture)
+            Copier(capture, members, request, output, secrets) for members in _groups(capture)
         ]
         try:
             done.disordered = _write(output, copiers, sort=sort)

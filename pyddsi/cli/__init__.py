@@ -32,6 +32,7 @@ COMMANDS = {
     "bw": "measure how many bytes samples of a resource take",
     "doctor": "find what is wrong with this machine's network, and say what mends it",
     "demo": "show what pyddsi does, with three processes",
+    "record": "write what a session hears, or what goes by on an interface, into capture files",
     "info": "say what captures hold, and what looks wrong in them",
     "analyse": "write a report on captures, or judge them",
     "decode": "print the messages of captures",

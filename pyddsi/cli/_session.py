@@ -35,16 +35,19 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: the end as by Ctrl-C, with another exit status."""
 
 
-def add_session(parser: Parser, *, metrics: bool = False) -> None:
-    """The options for the session, and for its metrics."""
+def add_session(parser: Parser, *, metrics: bool = False, interface: bool = True) -> None:
+    """The options for the session, and for its metrics; without --interface where that means something else."""
     group = parser.add_argument_group(
         "session",
         "Any other setting comes from the file, or the environment: PYDDSI_LEASE=2, PYDDSI_WINDOW_BYTES=1048576.",
     )
     group.add_argument("--group", metavar="ADDRESS:PORT", help="the group in which peers meet")
-    group.add_argument(
-        "--interface", metavar="NAME", help="by which the group is reached: eth0, or an address"
-    )
+    if interface:
+        group.add_argument(
+            "--interface", metavar="NAME", help="by which the group is reached: eth0, or an address"
+        )
+    else:
+        parser.set_defaults(interface=None)
     group.add_argument(
         "--peer",
         action="append",

@@ -1,0 +1,242 @@
+"""
+The files of a recording: one, or several of a limited size or time, that continue each other.
+
+    run.pcapng                                      without limits
+    run_00001.pcapng  run_00002.pcapng  ...         with them; pyddsi.capture.open takes them for one recording
+
+Each begins with its header and its interfaces, and ends with a statistics block, which tells what could not be recorded. Blocks
+are written whole: where the disk has no room for all of some, the file is cut back to the last that is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyddsi
+from pyddsi._native import ffi, lib
+from pyddsi.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SIZE_MIN", "Files"]
+
+PCAPNG = 2
+HEAD_BYTES = 512
+SIZE_MIN = 128 * 1024
+"""The least limit of a file: the longest frame and all around it fit."""
+NUMBERS = "[0-9]" * 5
+SECOND = 1_000_000_000
+STDOUT = "-"
+
+
+class Files:
+    """Takes blocks of a pcapng file with their times, and writes them where they belong."""
+
+    format = PCAPNG
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_size: int | None = None,
+        max_time: float | None = None,
+        keep: int | None = None,
+        count: int | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self._path = Path(path)
+        self._max_size = max_size
+        self._max_ns = None if max_time is None else round(max_time * SECOND)
+        self._keep = keep
+        self._left = count
+        self._overwrite = overwrite
+        self._check(max_size, max_time, keep, count)
+        self.links: list[int] = []
+        self.names: list[str] = []
+        """Of the files so far, without those that were removed to keep to `keep`."""
+        self.frames = self.bytes = self.lost = 0
+        self._file: BinaryIO | None = None
+        self._number = 0
+        self._begun_ns = 0
+        self._size = self._frames = self._lost_before = 0
+        self._next()
+
+    def _check(
+        self, max_size: int | None, max_time: float | None, keep: int | None, count: int | None
+    ) -> None:
+        name = str(self._path)
+        if name != STDOUT and self._path.suffix.lower() != ".pcapng":
+            raise CaptureError(f"{name}: the name of a recording ends in .pcapng")
+        if max_size is not None and max_size < SIZE_MIN:
+            raise ValueError(f"max_size is at least {SIZE_MIN} bytes, not {max_size!r}")
+        if max_time is not None and not 0 < max_time <= 1e9:
+            raise ValueError(f"max_time is above 0 seconds, not {max_time!r}")
+        if count is not None and count < 1:
+            raise ValueError(f"count is at least 1, not {count!r}")
+        if keep is not None and (keep < 1 or not self._rotates):
+            raise ValueError("keep is at least 1 file, and goes with max_size or max_time")
+        if name == STDOUT and self._rotates:
+            raise ValueError("standard output is one file: max_size and max_time need a name")
+        old = sorted(self._path.parent.glob(f"{self._path.stem}_{NUMBERS}{self._path.suffix}"))
+        if self._rotates and old:
+            if not self._overwrite:
+                raise self._exists(old[0])
+            for one in old:  # or they would be taken for parts of this recording
+                one.unlink()
+
+    @property
+    def _rotates(self) -> bool:
+        return self._max_size is not None or self._max_ns is not None
+
+    @staticmethod
+    def _exists(path: Path) -> CaptureError:
+        return CaptureError(
+            f"{path} exists; name another file, remove it, or allow it with overwrite=True (--overwrite)"
+        )
+
+    @property
+    def full(self) -> bool:
+        """It has as many packets as were asked for."""
+        return self._left == 0
+
+    # ---- blocks ----
+
+    def link(self, link: int) -> None:
+        """Another interface, of this link type."""
+        self.links.append(link)
+        self._put(self._interface(link))
+
+    def blocks(self, data: bytes) -> None:
+        """Blocks that are no packets of their own account: they are not counted, and stay in the file at hand."""
+        self._put(data)
+
+    def write(
+        self, view: memoryview, times: Sequence[int], ends: Sequence[int], count: int
+    ) -> None:
+        """So many frames, one behind the other; what is more than was asked for is left out."""
+        at = first = 0
+        if self._left is not None:
+            count = min(count, self._left)
+            self._left -= count
+        while first < count:
+            last = self._fitting(times, ends, first, count, at)
+            if last == first:
+                self._next()
+                last = max(self._fitting(times, ends, first, count, at), first + 1)
+            if not self._frames:
+                self._begun_ns = times[first]
+            self._put(view[at : ends[last - 1]])
+            self._frames += last - first
+            self.frames += last - first
+            at, first = ends[last - 1], last
+
+    def _fitting(
+        self, times: Sequence[int], ends: Sequence[int], first: int, count: int, at: int
+    ) -> int:
+        """The first frame that does not belong into this file any more."""
+        if not self._frames or not self._rotates:
+            begun = times[first] if first < count else 0
+        else:
+            begun = self._begun_ns
+        until = None if self._max_ns is None else begun + self._max_ns
+        room = None if self._max_size is None else self._max_size - self._size - HEAD_BYTES + at
+        last = count
+        if until is not None and times[count - 1] >= until:
+            last = next((i for i in range(first, count) if times[i] >= until), count)
+        if room is not None and ends[last - 1] > room:
+            last = next((i for i in range(first, last) if ends[i] > room), last)
+        return last
+
+    # ---- files ----
+
+    @staticmethod
+    def _interface(link: int) -> bytes:
+        out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
+        lib.pyddsi_write_interface(link, out, HEAD_BYTES, at)
+        return bytes(ffi.buffer(out, at[0]))
+
+    def _head(self) -> bytes:
+        out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
+        name = f"pyddsi {pyddsi.__version__}".encode()
+        lib.pyddsi_write_header(PCAPNG, 0, name, out, HEAD_BYTES, at)
+        return bytes(ffi.buffer(out, at[0])) + b"".join(map(self._interface, self.links))
+
+    def _next(self) -> None:
+        """Close the file at hand, and begin another."""
+        self.end()
+        self._number += 1
+        path = self._path
+        if self._rotates:
+            path = path.with_name(f"{path.stem}_{self._number:05}{path.suffix}")
+        self._file = self._open(path)
+        self.names.append(str(path))
+        self._size = self._frames = 0
+        self._lost_before = self.lost
+        self._put(self._head())
+        while self._keep is not None and len(self.names) > self._keep:
+            Path(self.names.pop(0)).unlink(missing_ok=True)
+
+    def _open(self, path: Path) -> BinaryIO:
+        if str(path) == STDOUT:
+            return sys.stdout.buffer
+        try:
+            return path.open("wb" if self._overwrite else "xb", buffering=0)
+        except FileExistsError:
+            raise self._exists(path) from None
+        except OSError as error:
+            raise CaptureError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _put(self, data: bytes | memoryview) -> None:
+        """All of it, or nothing."""
+        file = self._file
+        assert file is not None  # noqa: S101 - nothing is written behind the end
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[file.write(left) :]
+            if file is sys.stdout.buffer:
+                file.flush()
+        except OSError as error:
+            self._cut()
+            raise CaptureError(
+                f"{self.names[-1]} cannot be written on: {error.strerror}; its {self._frames:,} packets are whole"
+            ) from error
+        self._size += len(data)
+        self.bytes += len(data)
+
+    def _cut(self) -> None:
+        """A part of a block would spoil the file."""
+        file, self._file = self._file, None
+        if file is not None and file is not sys.stdout.buffer:
+            try:
+                file.truncate(self._size)
+            except OSError:
+                pass  # then it is cut off, which readers can tell
+            file.close()
+
+    def end(self) -> None:
+        """What the recording says at the end of a file, and the end."""
+        if self._file is None:
+            return
+        if self.links:
+            out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
+            lost = self.lost - self._lost_before
+            lib.pyddsi_write_statistics(
+                time_ns(), self._frames + lost, lost, out, HEAD_BYTES, at
+            )
+            self._put(bytes(ffi.buffer(out, at[0])))
+        if self._file is not None and self._file is not sys.stdout.buffer:
+            self._file.close()
+        self._file = None
+
+    def leave(self) -> None:
+        """In a child after a fork: the file is its parent's."""
+        file: Any = self._file
+        self._file = None
+        if file is not None and file is not sys.stdout.buffer:
+            file.close()
