@@ -51,7 +51,7 @@ void pdi_hide_endpoint(const struct pdi_hide *hide, pyddsi_endpoint *endpoint)
     memcpy(old, endpoint->ip, sizeof old);
     uint64_t state = four ? 4 : 6;
     for (unsigned i = 0; i < bits; i++) {
-        unsigned bit = old[i / 8] >> (7 - i % 8) & 1U;
+        unsigned bit = (unsigned)old[i / 8] >> (7 - i % 8) & 1U;
         if (i >= kept_bits(endpoint, four)) {
             unsigned turn = (unsigned)hash_of(hide, state, i) & 1U;
             endpoint->ip[i / 8] ^= (uint8_t)(turn << (7 - i % 8));
