@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import time
 import zlib
 from _thread import allocate_lock
 from _weakrefset import WeakSet
@@ -37,13 +36,12 @@ if TYPE_CHECKING:
     from pyddsi._declared import Owner
     from pyddsi._native import Sample
     from pyddsi.aio import Waker
-    from pyddsi.capture.record import Recorder
+    from pyddsi.capture._record import Recorder
     from pyddsi.dispatch import Dispatcher
 
 __all__ = ["Session", "open"]
 
 CLOSE_TIMEOUT = 1.0
-RECORD_BYTES = 1 << 24  # of the ring of a recording: some tenths of a second of a busy network
 SLICE = 10 * SECOND  # a signal ends a wait; one that comes just before it, after this
 NAMES_FROM = 1 << 13  # numbers below are the program's own
 NAMES_UNTIL = 1 << 27  # a doubled number below 2^28 fits four bytes of seven bits
@@ -72,7 +70,7 @@ def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
         raise TypeError(
             f"config is a pyddsi.Config, not {config!r}; Config.load(path) reads one from a file"
         )
-    session = Session(chosen, record_bytes=0 if record is None else RECORD_BYTES)
+    session = Session(chosen, recorded=record is not None)
     if record is not None:
         try:
             session.record(record)
@@ -91,13 +89,13 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
     name: the same in hexadecimal digits, as `source` of samples and `name` of peers have it
     """
 
-    def __init__(self, config: Config, *, record_bytes: int = 0) -> None:
+    def __init__(self, config: Config, *, recorded: bool = False) -> None:
         self.config = config
         self._closed = True  # until it is open
         self._pid = os.getpid()
         options = ffi.new("pyddsi_session_options *")
         self.paths = fill(options, config)
-        options.record_bytes = record_bytes
+        options.record_bytes = lib.PYDDSI_RECORD_BYTES if recorded else 0
         made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
         status = lib.pyddsi_session_open(made, options, why)
         if status != lib.PYDDSI_OK:
@@ -126,7 +124,7 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         self.matches: dict[int, set[str]] = {}
         self.waker: Waker | None = None
         self._dispatcher: Dispatcher | None = None
-        self._recorded = record_bytes != 0
+        self._recorded = recorded
         self._recorder: Recorder | None = None
         self._lock = allocate_lock()
         self._numbers: dict[str, int] = {}
@@ -313,9 +311,8 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
         It needs no privilege, and the session never waits for it: what finds no room is left out, and counted. Raises
         CaptureError if the file exists or cannot be written, or the session is being recorded.
         """
-        from pyddsi.capture._introduce import introduction, signature  # noqa: PLC0415 - few are recorded
+        from pyddsi.capture._record import of_session  # noqa: PLC0415 - few are recorded
         from pyddsi.capture._rotate import Files  # noqa: PLC0415
-        from pyddsi.capture.record import inside  # noqa: PLC0415
 
         with self._lock:
             if self._recorder is not None and not self._recorder.closed:
@@ -332,14 +329,9 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
                 count=count,
                 overwrite=overwrite,
             )
-            begun_ns = self._wall_ns if self._recorded else time.time_ns()
-            if not self._recorded and self.call("record", RECORD_BYTES) != lib.PYDDSI_OK:
-                raise MemoryError(f"{self.title}: no memory is left for a recording")
-            first = b"" if self._recorded else introduction(self, self._local, begun_ns)
-            first = signature(self._local, begun_ns) + first
+            begun_ns = self._wall_ns if self._recorded else None
             self._recorded = False
-            title = f"of {self.title} in {os.fspath(path)}"
-            self._recorder = inside(self.raw, self._keeper, files, title, first)
+            self._recorder = of_session(self, self._keeper, self._local, files, begun_ns)
             return self._recorder
 
     # ---- declarations ----

@@ -1389,6 +1389,7 @@ void pyddsi_session_record_stop(pyddsi_session *session);
 int pyddsi_session_record_take(pyddsi_session *session, pyddsi_copy *copy, uint64_t timeout_ns);
 
 enum {
+    PYDDSI_RECORD_BYTES = 16777216, /* of a ring: some tenths of a second of a busy network */
     PYDDSI_RECORD_CONDUIT = 255, /* what was on no wire, but in shared memory, stands on it */
 };
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyddsi.capture._capture import Capture, CaptureWarning, open  # noqa: A004 - capture.open(), as gzip.open()
     from pyddsi.capture._datagram import Datagram, Datagrams, Endpoint, Segment, read_datagrams
     from pyddsi.capture._index import Index
+    from pyddsi.capture._live import Live
     from pyddsi.capture._packet import Note, Packet
+    from pyddsi.capture._record import Recorder, record
     from pyddsi.capture._scan import Batch, Problem
     from pyddsi.capture._table import TABLES, Column, columns
     from pyddsi.capture._where import WhereError
-    from pyddsi.capture.live import Live
-    from pyddsi.capture.record import Recorder, record
     from pyddsi.capture.info import Info
 
 __all__ = [
@@ -63,18 +63,18 @@ _PLACES = {
     "Endpoint": "_datagram",
     "Index": "_index",
     "Info": "info",
-    "Live": "live",
+    "Live": "_live",
     "Note": "_packet",
     "Packet": "_packet",
     "Problem": "_scan",
-    "Recorder": "record",
+    "Recorder": "_record",
     "Segment": "_datagram",
     "TABLES": "_table",
     "WhereError": "_where",
     "columns": "_table",
     "open": "_capture",
     "read_datagrams": "_datagram",
-    "record": "record",
+    "record": "_record",
 }
 
 

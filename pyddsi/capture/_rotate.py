@@ -5,7 +5,7 @@ The files of a recording: one, or several of a limited size or time, that contin
     run_00001.pcapng  run_00002.pcapng  ...         with them; pyddsi.capture.open takes them for one recording
 
 Each begins with its header and its interfaces, and ends with a statistics block, which tells what could not be recorded. Blocks
-are written whole: where the disk has no room for all of some, the file is cut back to the last that is whole.
+are written whole: where the disk is full, the file is cut back to the last that is whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyddsi._native import ffi, lib
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["SIZE_MIN", "Files"]
 
@@ -32,6 +32,10 @@ SIZE_MIN = 128 * 1024
 NUMBERS = "[0-9]" * 5
 SECOND = 1_000_000_000
 STDOUT = "-"
+
+
+def _nothing(_at_ns: int) -> bytes:
+    return b""
 
 
 class Files:
@@ -57,6 +61,8 @@ class Files:
         self._overwrite = overwrite
         self._check(max_size, max_time, keep, count)
         self.links: list[int] = []
+        self.signature: Callable[[int], bytes] = _nothing
+        """What is said first in each file, given the time at which that is."""
         self.names: list[str] = []
         """Of the files so far, without those that were removed to keep to `keep`."""
         self.frames = self.bytes = self.lost = 0
@@ -64,7 +70,7 @@ class Files:
         self._number = 0
         self._begun_ns = 0
         self._size = self._frames = self._lost_before = 0
-        self._next()
+        self._next(0)
 
     def _check(
         self, max_size: int | None, max_time: float | None, keep: int | None, count: int | None
@@ -111,9 +117,9 @@ class Files:
         self.links.append(link)
         self._put(self._interface(link))
 
-    def blocks(self, data: bytes) -> None:
-        """Blocks that are no packets of their own account: they are not counted, and stay in the file at hand."""
-        self._put(data)
+    def begin(self, at_ns: int, first: bytes) -> None:
+        """The signature of the first file, and blocks that are not counted as packets, as nobody said them just then."""
+        self._put(self.signature(at_ns) + first)
 
     def write(
         self, view: memoryview, times: Sequence[int], ends: Sequence[int], count: int
@@ -126,13 +132,11 @@ class Files:
         while first < count:
             last = self._fitting(times, ends, first, count, at)
             if last == first:
-                self._next()
+                self._next(times[first])
                 last = max(self._fitting(times, ends, first, count, at), first + 1)
             if not self._frames:
                 self._begun_ns = times[first]
-            self._put(view[at : ends[last - 1]])
-            self._frames += last - first
-            self.frames += last - first
+            self._put(view[at : ends[last - 1]], [end - at for end in ends[first:last]])
             at, first = ends[last - 1], last
 
     def _fitting(
@@ -166,8 +170,8 @@ class Files:
         lib.pyddsi_write_header(PCAPNG, 0, name, out, HEAD_BYTES, at)
         return bytes(ffi.buffer(out, at[0])) + b"".join(map(self._interface, self.links))
 
-    def _next(self) -> None:
-        """Close the file at hand, and begin another."""
+    def _next(self, at_ns: int) -> None:
+        """Close the file at hand, and begin another at this time."""
         self.end()
         self._number += 1
         path = self._path
@@ -177,7 +181,7 @@ class Files:
         self.names.append(str(path))
         self._size = self._frames = 0
         self._lost_before = self.lost
-        self._put(self._head())
+        self._put(self._head() + self.signature(at_ns))
         while self._keep is not None and len(self.names) > self._keep:
             Path(self.names.pop(0)).unlink(missing_ok=True)
 
@@ -191,28 +195,34 @@ class Files:
         except OSError as error:
             raise CaptureError(f"{path} cannot be written: {error.strerror}") from error
 
-    def _put(self, data: bytes | memoryview) -> None:
-        """All of it, or nothing."""
+    def _put(self, data: bytes | memoryview, frames: Sequence[int] = ()) -> None:
+        """All of it, or, if the disk has no room for it, so many of its frames as there is room for; they end at these bytes."""
         file = self._file
         assert file is not None  # noqa: S101 - nothing is written behind the end
+        left = memoryview(data)
         try:
-            left = memoryview(data)
             while left:
                 left = left[file.write(left) :]
-            if file is sys.stdout.buffer:
+            if self._path.name == STDOUT:
                 file.flush()
         except OSError as error:
-            self._cut()
+            self._cut([end for end in frames if end <= len(data) - len(left)])
             raise CaptureError(
                 f"{self.names[-1]} cannot be written on: {error.strerror}; its {self._frames:,} packets are whole"
             ) from error
-        self._size += len(data)
-        self.bytes += len(data)
+        self._count(len(data), len(frames))
 
-    def _cut(self) -> None:
-        """A part of a block would spoil the file."""
+    def _count(self, size: int, frames: int) -> None:
+        self._size += size
+        self.bytes += size
+        self._frames += frames
+        self.frames += frames
+
+    def _cut(self, frames: Sequence[int]) -> None:
+        """These are whole; a part of the next would spoil the file."""
+        self._count(frames[-1] if frames else 0, len(frames))
         file, self._file = self._file, None
-        if file is not None and file is not sys.stdout.buffer:
+        if file is not None and self._path.name != STDOUT:
             try:
                 file.truncate(self._size)
             except OSError:
@@ -230,7 +240,7 @@ class Files:
                 time_ns(), self._frames + lost, lost, out, HEAD_BYTES, at
             )
             self._put(bytes(ffi.buffer(out, at[0])))
-        if self._file is not None and self._file is not sys.stdout.buffer:
+        if self._file is not None and self._path.name != STDOUT:
             self._file.close()
         self._file = None
 
@@ -238,5 +248,5 @@ class Files:
         """In a child after a fork: the file is its parent's."""
         file: Any = self._file
         self._file = None
-        if file is not None and file is not sys.stdout.buffer:
+        if file is not None and self._path.name != STDOUT:
             file.close()

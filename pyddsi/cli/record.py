@@ -18,7 +18,7 @@ from pyddsi.cli._show import duration, many, say, size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyddsi.capture.record import Recorder
+    from pyddsi.capture._record import Recorder
 
 DESCRIPTION = """\
 Write packets into a pcapng file, which `pyddsi info`, `pyddsi replay`, Wireshark and others read.
@@ -137,7 +137,7 @@ def _recorder(options: argparse.Namespace) -> Iterator[Recorder]:
             yield recorder
         return
     try:
-        session = pyddsi.Session(chosen(options), record_bytes=pyddsi.session.RECORD_BYTES)
+        session = pyddsi.Session(chosen(options), recorded=True)
     except (ValueError, MemoryError) as error:
         raise UsageError(str(error)) from None
     with session:

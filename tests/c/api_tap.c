@@ -60,7 +60,8 @@ static struct shown shown(uint32_t index)
     CHECK_EQ(number32(block), 6);
     CHECK_EQ(number32(block + 4), ends[index] - (uint32_t)(block - out));
     for (unsigned i = 0; i < 2 && number32(option) != 0; i++) {
-        unsigned code = option[0] | option[1] << 8, size = option[2] | option[3] << 8;
+        unsigned code = option[0] | (unsigned)option[1] << 8;
+        unsigned size = option[2] | (unsigned)option[3] << 8;
         if (code == 2)
             frame.flags = number32(option + 4);
         else

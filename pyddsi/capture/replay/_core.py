@@ -7,6 +7,8 @@ Replay into a node: the recorded packets, and their times, go straight into the 
 The node is the one that sessions have, in the simulator's virtual time. So a problem of the field can be had again, as
 often as one likes, in a debugger, and without the network: the same recording has the same deliveries and the same digest.
 
+What came by shared memory (a recording of a session has it) is no packet, and is not fed to the node.
+
 What the original application did not say is not in a capture. It is taken to have declared everything before it began, and
 to have read each sample at once. One thing is changed on the way: an ACCEPT of a peer of ours names the number of the
 OPEN that it answers, and the node, which has not lived as long as the original, gives its OPENs others. So that name is
@@ -25,7 +27,7 @@ from pyddsi import wire
 from pyddsi._looks import Drop
 from pyddsi._values import SECOND
 from pyddsi.capture import Endpoint
-from pyddsi.capture.replay._facts import Facts
+from pyddsi.capture.replay._facts import CONDUITS_MAX, Facts
 from pyddsi.capture.replay._pace import Pace, Schedule
 from pyddsi.capture.replay._source import Packet, Recording
 from pyddsi.errors import DeclarationError, ReplayError
@@ -145,6 +147,7 @@ class CoreReplay:
                 if wait > 0:
                     sim.run(wait / SECOND)
                 meant = packet.target.multicast or packet.target == self.side
+                meant = meant and all(one.conduit < CONDUITS_MAX for one in messages)
                 if packet.source != self.side and meant:
                     self._note(packet, messages)
                     data = _adapted(packet, messages)

@@ -12,7 +12,7 @@ from pyddsi.capture.replay._samples import NUMBERED, SEQUENCE_BITS, properties
 from pyddsi.capture.replay._source import Packet
 from pyddsi.testing import NodeOptions
 
-__all__ = ["Facts"]
+__all__ = ["CONDUITS_MAX", "Facts"]
 
 D = TypeVar("D", bound=wire.Declaration)
 ROLES = {wire.Role.BROKER: "broker", wire.Role.CLIENT: "client"}
@@ -20,6 +20,7 @@ MULTICASTS = 2
 """Of one who says too little to tell: as zhe has it."""
 MULTICASTS_MAX = 8
 CONDUITS_MAX = 64
+"""Conduits from here on are a recording's own: what was on no wire stands on them."""
 ORDER_MAX = 2048
 SLOTS_MAX = 4096
 
@@ -56,7 +57,7 @@ class Facts:
                 for one in message.declarations:
                     mine = self._declared.setdefault((source, type(one)), {})
                     mine.setdefault(getattr(one, "id", len(mine)), one)
-            if isinstance(message, (*NUMBERED, wire.Synch)):
+            if isinstance(message, (*NUMBERED, wire.Synch)) and message.conduit < CONDUITS_MAX:
                 self._conduits = max(self._conduits, message.conduit)
                 # a unicast conduit is numbered behind the multicast ones
                 own = message.conduit + packet.target.multicast

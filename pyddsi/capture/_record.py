@@ -18,16 +18,21 @@ import os
 import threading
 from array import array
 from dataclasses import dataclass
+from functools import partial
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from pyddsi._native import ffi, lib
+from pyddsi.capture._introduce import introduction, signature
 from pyddsi.capture._rotate import Files
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
+
+    from pyddsi.session import Session
 
     Frames = tuple[memoryview, array[int], array[int], int]
 
@@ -101,7 +106,7 @@ class _Interface:
 
     def __init__(self, interface: str, settings: dict[str, Any]) -> None:
         from pyddsi.capture._capture import open as open_capture  # noqa: PLC0415 - see __init__.py
-        from pyddsi.capture.live import Live  # noqa: PLC0415
+        from pyddsi.capture._live import Live  # noqa: PLC0415
 
         self._live = Live(interface)
         self._capture = open_capture(self._live, **settings)
@@ -237,11 +242,28 @@ class Recorder:
             self._over.set()
 
 
-def inside(raw: Any, keeper: object, files: Files, title: str, first: bytes) -> Recorder:
-    """Of a session that is being recorded already; `first` are blocks that come before all others."""
-    files.link(LINK_RAW)
-    files.blocks(first)
-    return Recorder(_Inside(raw, keeper), files, title)
+def of_session(
+    session: Session, keeper: object, local: Any, files: Files, begun_ns: int | None
+) -> Recorder:
+    """
+    Record a session.
+
+    local: its endpoint, as the core has it
+    begun_ns: when it began, if it is recorded since then; None: the recording begins now
+    """
+    source = _Inside(session.raw, keeper)
+    at_ns = time_ns() if begun_ns is None else begun_ns
+    if begun_ns is None and session.call("record", lib.PYDDSI_RECORD_BYTES) != lib.PYDDSI_OK:
+        raise MemoryError(f"{session.title}: no memory is left for a recording")
+    try:
+        known = introduction(session, local, at_ns) if begun_ns is None else b""
+        files.link(LINK_RAW)
+        files.signature = partial(signature, local)
+        files.begin(at_ns, known)
+    except BaseException:
+        source.finish()
+        raise
+    return Recorder(source, files, f"of {session.title} in {files.names[0]}")
 
 
 def record(
