@@ -12,7 +12,7 @@
 #include "capture/pieces.h"
 
 #include "capture/frame.h"
-#include "capture/snapshot.h"
+#include "capture/store.h"
 #include "base/bitset.h"
 
 #define UNIT          8U
@@ -266,129 +266,106 @@ static uint32_t run_bytes(const struct waiting *waiting, uint32_t first, uint32_
 /* What is here, as runs: how many units are missing before one, how many it has, and its bytes; 0 missing ends it, but
  * for the first run. */
 static void store_runs(const struct waiting *waiting, const uint64_t *used, const uint8_t *bytes,
-                       struct pdi_snapshot *snapshot)
+                       struct pdi_store *store)
 {
     uint32_t done = 0;
     uint32_t first = pdi_bitset_find(used, UNITS, 0);
     uint32_t left = waiting->filled;
     while (left > 0) { /* each run has a unit at least */
         uint32_t last = find_hole(used, first);
-        pdi_snapshot_number(snapshot, first - done);
-        pdi_snapshot_number(snapshot, last - first);
-        pdi_snapshot_bytes(snapshot, bytes + (size_t)first * UNIT, run_bytes(waiting, first, last));
+        pdi_store_put(store, first - done);
+        pdi_store_put(store, last - first);
+        pdi_store_put_raw(store, bytes + (size_t)first * UNIT, run_bytes(waiting, first, last));
         left -= last - first;
         done = last;
         first = pdi_bitset_find(used, UNITS, last);
     }
 }
 
-static void store(const struct pdi_pieces *pieces, struct pdi_snapshot *snapshot)
+size_t pdi_pieces_store(const struct pdi_pieces *pieces, uint8_t *out, size_t room)
 {
-    pdi_snapshot_number(snapshot, pieces->count);
+    struct pdi_store stored = {.out = out, .room = room}, *store = &stored;
+    pdi_store_put(store, pieces->count);
     uint64_t turn = 0;
     for (uint32_t i = 0; i < pieces->count; i++) {
         uint32_t slot = oldest(pieces, turn);
         const struct waiting *waiting = &pieces->waiting[slot];
         turn = waiting->turn;
-        pdi_snapshot_bytes(snapshot, waiting->key.source, ADDRESS_BYTES);
-        pdi_snapshot_bytes(snapshot, waiting->key.target, ADDRESS_BYTES);
-        pdi_snapshot_number(snapshot, waiting->key.identity);
-        pdi_snapshot_number(snapshot, waiting->key.protocol);
-        pdi_snapshot_number(snapshot, waiting->key.ip);
-        pdi_snapshot_number(snapshot, (uint64_t)waiting->time_ns);
-        pdi_snapshot_number(snapshot, waiting->pieces);
-        pdi_snapshot_number(snapshot, waiting->held);
-        pdi_snapshot_number(snapshot, waiting->size);
-        pdi_snapshot_number(snapshot, waiting->filled);
-        store_runs(waiting, pieces->used[slot], pieces->bytes[slot], snapshot);
+        pdi_store_put_raw(store, waiting->key.source, ADDRESS_BYTES);
+        pdi_store_put_raw(store, waiting->key.target, ADDRESS_BYTES);
+        pdi_store_put(store, waiting->key.identity);
+        pdi_store_put(store, waiting->key.protocol);
+        pdi_store_put(store, waiting->key.ip);
+        pdi_store_put(store, (uint64_t)waiting->time_ns);
+        pdi_store_put(store, waiting->pieces);
+        pdi_store_put(store, waiting->held);
+        pdi_store_put(store, waiting->size);
+        pdi_store_put(store, waiting->filled);
+        store_runs(waiting, pieces->used[slot], pieces->bytes[slot], store);
     }
+    return store->size;
 }
 
-size_t pdi_pieces_store(const struct pdi_pieces *pieces, uint8_t *out, size_t room)
-{
-    struct pdi_snapshot snapshot = {0};
-    store(pieces, &snapshot);
-    if (snapshot.size <= room) {
-        snapshot = (struct pdi_snapshot){.out = out};
-        store(pieces, &snapshot);
-    }
-    return snapshot.size;
-}
-
-static bool load_runs(const struct waiting *waiting, uint64_t *used, uint8_t *bytes,
-                      struct pdi_reader *reader)
+static void load_runs(const struct waiting *waiting, uint64_t *used, uint8_t *bytes,
+                      struct pdi_restore *load)
 {
     uint32_t unit = 0;
     uint32_t left = waiting->filled;
     uint32_t end = waiting->size != SIZE_UNKNOWN ? units(waiting->size) : UNITS - 1;
-    while (left > 0) { /* each run has a unit at least */
-        uint64_t gap;
-        uint64_t count;
-        if (!pdi_snapshot_get(reader, unit != 0, end - unit, &gap) ||
-            !pdi_snapshot_get(reader, 1, left, &count) || count > end - unit - gap)
-            return false;
-        uint32_t first = unit + (uint32_t)gap;
-        unit = first + (uint32_t)count;
-        left -= (uint32_t)count;
-        if (!pdi_snapshot_take(reader, bytes + (size_t)first * UNIT,
-                               run_bytes(waiting, first, unit)))
-            return false;
+    while (left > 0 && !load->bad) { /* each run has a unit at least */
+        uint32_t first = unit + (uint32_t)pdi_store_get_from(load, unit != 0, end - unit);
+        uint32_t count = (uint32_t)pdi_store_get_from(load, 1, left);
+        if (load->bad || count > end - first) {
+            load->bad = true;
+            return;
+        }
+        unit = first + count;
+        left -= count;
+        pdi_store_get_raw(load, bytes + (size_t)first * UNIT, run_bytes(waiting, first, unit));
         for (uint32_t i = first; i < unit; i++)
             pdi_bitset_set(used, i);
     }
-    return true;
 }
 
-/* The numbers of a packet that waits, and whether they can be together. */
-static bool load_numbers(struct pdi_reader *reader, struct waiting *waiting)
+/* The numbers of a packet that waits. */
+static void load_numbers(struct pdi_restore *load, struct waiting *waiting)
 {
-    uint64_t identity, protocol, ip, time, count, held, size, filled;
-    if (!pdi_snapshot_take(reader, waiting->key.source, ADDRESS_BYTES) ||
-        !pdi_snapshot_take(reader, waiting->key.target, ADDRESS_BYTES) ||
-        !pdi_snapshot_get(reader, 0, UINT32_MAX, &identity) ||
-        !pdi_snapshot_get(reader, 0, UINT8_MAX, &protocol) ||
-        !pdi_snapshot_get(reader, 4, 6, &ip) || ip == 5 ||
-        !pdi_snapshot_get(reader, 0, UINT64_MAX, &time) ||
-        !pdi_snapshot_get(reader, 1, UNITS, &count) ||
-        !pdi_snapshot_get(reader, 1, PDI_PIECES_PACKET_MAX, &held) ||
-        !pdi_snapshot_get(reader, 0, PDI_PIECES_PACKET_MAX, &size) ||
-        !pdi_snapshot_get(reader, 1, UNITS - 1, &filled))
-        return false;
-    waiting->key.identity = (uint32_t)identity;
-    waiting->key.protocol = (uint8_t)protocol;
-    waiting->key.ip = (uint8_t)ip;
-    waiting->time_ns = (int64_t)time;
-    waiting->pieces = (uint32_t)count;
-    waiting->held = (uint32_t)held;
-    waiting->size = (uint32_t)size;
-    waiting->filled = (uint32_t)filled;
-    return !is_whole(waiting);
+    pdi_store_get_raw(load, waiting->key.source, ADDRESS_BYTES);
+    pdi_store_get_raw(load, waiting->key.target, ADDRESS_BYTES);
+    waiting->key.identity = (uint32_t)pdi_store_get(load, UINT32_MAX);
+    waiting->key.protocol = (uint8_t)pdi_store_get(load, UINT8_MAX);
+    waiting->key.ip = (uint8_t)pdi_store_get_from(load, 4, 6);
+    waiting->time_ns = (int64_t)pdi_store_get(load, UINT64_MAX);
+    waiting->pieces = (uint32_t)pdi_store_get_from(load, 1, UNITS);
+    waiting->held = (uint32_t)pdi_store_get_from(load, 1, PDI_PIECES_PACKET_MAX);
+    waiting->size = (uint32_t)pdi_store_get(load, PDI_PIECES_PACKET_MAX);
+    waiting->filled = (uint32_t)pdi_store_get_from(load, 1, UNITS - 1);
+    load->bad |= waiting->key.ip == 5;
 }
 
-static bool load(struct pdi_pieces *pieces, struct pdi_reader *reader)
+static void load_waiting(struct pdi_restore *load, struct pdi_pieces *pieces)
 {
-    uint64_t count;
-    if (!pdi_snapshot_get(reader, 0, PDI_PIECES_WAITING_MAX, &count))
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        struct waiting waiting = {0};
-        uint32_t given_up = 0;
-        if (!load_numbers(reader, &waiting) || find(pieces, &waiting.key) != SLOT_NONE)
-            return false;
-        uint32_t slot = begin(pieces, &waiting.key, waiting.time_ns, &given_up);
-        waiting.turn = pieces->turns;
-        pieces->waiting[slot] = waiting;
-        if (!load_runs(&waiting, pieces->used[slot], pieces->bytes[slot], reader))
-            return false;
+    struct waiting waiting = {0};
+    uint32_t given_up = 0;
+    load_numbers(load, &waiting);
+    if (load->bad || is_whole(&waiting) || find(pieces, &waiting.key) != SLOT_NONE) {
+        load->bad = true;
+        return;
     }
-    return pdi_reader_left(reader) == 0;
+    uint32_t slot = begin(pieces, &waiting.key, waiting.time_ns, &given_up);
+    waiting.turn = pieces->turns;
+    pieces->waiting[slot] = waiting;
+    load_runs(&waiting, pieces->used[slot], pieces->bytes[slot], load);
 }
 
 int pdi_pieces_load(struct pdi_pieces *pieces, const uint8_t *data, size_t size)
 {
-    struct pdi_reader reader = {data, data + size};
+    struct pdi_restore load = {.at = data, .end = data + size};
     pdi_pieces_init(pieces);
-    if (load(pieces, &reader))
+    uint64_t count = pdi_store_get(&load, PDI_PIECES_WAITING_MAX);
+    for (uint64_t i = 0; i < count && !load.bad; i++)
+        load_waiting(&load, pieces);
+    if (!load.bad && load.at == load.end)
         return PYDDSI_OK;
     pdi_pieces_init(pieces);
     return PYDDSI_BAD_INPUT;

@@ -43,7 +43,7 @@ int pdi_pieces_push(struct pdi_pieces *pieces, const struct pdi_piece_key *key, 
 /* Nothing more comes: gives up all. Answers how many pieces waited. */
 uint32_t pdi_pieces_fini(struct pdi_pieces *pieces);
 
-/* The waiting as bytes, for a snapshot, and back. Writing answers the bytes it takes, written only if there is |room|.
+/* The waiting as bytes, for a snapshot, and back. Writing answers the bytes it takes, written only as far as there is |room|.
  * Reading: OK, or BAD_INPUT for bytes that cannot be what was written (it is empty then). */
 size_t pdi_pieces_store(const struct pdi_pieces *pieces, uint8_t *out, size_t room);
 int pdi_pieces_load(struct pdi_pieces *pieces, const uint8_t *data, size_t size);

@@ -181,5 +181,7 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
 bool pdi_stream_packet(struct pdi_scan *scan, pyddsi_bytes *packet);
 /* A part is at hand: its bytes, as far as they are ours and can be read. */
 void pdi_stream_part(struct pdi_scan *scan);
+/* The capture ends: whose packets are not whole cannot be read to its end. */
+void pdi_streams_end(struct pdi_scan *scan);
 
 #endif

@@ -104,13 +104,7 @@ static size_t store_trace(const void *part, uint8_t *out, size_t room)
 static pyddsi_bytes load_part(struct pdi_restore *load)
 {
     size_t size = (size_t)pdi_store_get(load, (uint64_t)(load->end - load->at));
-    if (load->bad || (size_t)(load->end - load->at) < size) {
-        load->bad = true;
-        return (pyddsi_bytes){load->at, 0};
-    }
-    pyddsi_bytes part = {load->at, size};
-    load->at += size;
-    return part;
+    return (pyddsi_bytes){pdi_store_get_view(load, size), size};
 }
 
 static void store_streams(struct pdi_store *store, const struct pdi_scan *scan)

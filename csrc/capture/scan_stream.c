@@ -4,7 +4,8 @@
  * missing, is reported once and passed over until it starts anew.
  *
  * Bytes are read where they lie. Only what does not make a whole packet is kept, at most one frame; the next bytes are put
- * behind it until it does, and then reading goes on in the part itself.
+ * behind it until it does, and then reading goes on in the part itself. What still waits when its direction, or the
+ * capture, ends was not read to its end, and is counted as such.
  */
 #include <string.h>
 
@@ -30,6 +31,9 @@ void pdi_stream_part(struct pdi_scan *scan)
 {
     struct pdi_stream_seen *stream = stream_of(scan);
     const struct pdi_part *part = &scan->part;
+    if (stream->used != 0 && (part->start || part->end)) {
+        broken(scan, stream); /* it ended inside a packet */
+    }
     scan->bytes = part->data;
     scan->bytes_left = part->size;
     scan->bytes_waited = 0;
@@ -56,6 +60,14 @@ void pdi_stream_part(struct pdi_scan *scan)
     }
     if (part->end) {
         stream->state = PDI_STREAM_NONE;
+    }
+}
+
+void pdi_streams_end(struct pdi_scan *scan)
+{
+    for (uint32_t i = 0; i < PDI_TCP_DIRECTIONS_MAX; i++) {
+        scan->facts.by_decode[PYDDSI_DECODE_STREAM] += scan->streams[i].used != 0;
+        scan->streams[i].used = 0;
     }
 }
 

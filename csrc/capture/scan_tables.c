@@ -297,6 +297,9 @@ int pdi_scan_finish(struct pdi_scan *scan, bool whole)
                 }
                 break;
             }
+            if (whole) {
+                pdi_streams_end(scan);
+            }
             scan->finish_at = 0;
             scan->finish_step = whole ? END_SILENCES : END_ROWS;
             break;

@@ -230,8 +230,8 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
         yield Finding(
             "streams",
             "warning",
-            f"{_times(streams, 'direction')} of TCP connections cannot be read, or not to the end: the capture begins in their middle, "
-            f"or lacks a part",
+            f"{_times(streams, 'direction')} of TCP connections cannot be read, or not to the end: the capture begins or ends in "
+            f"their middle, or lacks a part",
             streams,
         )
     if tally["evicted"] or tally["forgotten"]:

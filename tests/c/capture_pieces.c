@@ -499,7 +499,7 @@ static void test_store_room(void)
     memset(out, 0xA5, sizeof(out));
     CHECK_EQ(pdi_pieces_store(pieces, out, size - 1), size);
     CHECK_EQ(pdi_pieces_store(pieces, NULL, 0), size);
-    CHECK(out[0] == 0xA5);
+    CHECK(out[size - 1] == 0xA5);
     CHECK_EQ(pdi_pieces_store(pieces, out, size), size);
     CHECK(memcmp(out, snapshot, size) == 0 && out[size] == 0xA5);
     pdi_pieces_fini(pieces);

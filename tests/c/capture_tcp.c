@@ -872,7 +872,7 @@ static void test_store_room(void)
     memset(out, 0xA5, sizeof(out));
     CHECK_EQ(pdi_tcp_store(tcp, out, size - 1), size);
     CHECK_EQ(pdi_tcp_store(tcp, NULL, 0), size);
-    CHECK_EQ(out[0], 0xA5);
+    CHECK_EQ(out[size - 1], 0xA5);
     CHECK_EQ(pdi_tcp_store(tcp, out, size), size);
     CHECK(memcmp(out, snapshot, size) == 0 && out[size] == 0xA5);
     start_over();
