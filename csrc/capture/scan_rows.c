@@ -8,7 +8,15 @@
 #include "wire/table.h"
 
 /* Which of a row's numbers a kind of message has. Made from the protocol's table once. */
-enum { HAS_SN = 1, HAS_RID = 2, HAS_PAYLOAD = 4, HAS_SOLICIT = 8, HAS_DATA_RID = 16, KNOWN = 32 };
+enum {
+    HAS_SN = 1,
+    HAS_RID = 2,
+    HAS_PAYLOAD = 4,
+    HAS_SOLICIT = 8,
+    HAS_DATA_RID = 16,
+    HAS_CONDUIT = 32,
+    KNOWN = 64
+};
 
 static unsigned has_of(unsigned kind)
 {
@@ -21,12 +29,13 @@ static unsigned has_of(unsigned kind)
     has |= spec->flag[0].letter == 'S' ? HAS_SOLICIT : 0U;
     for (unsigned i = 0; i < spec->field_count; i++) {
         size_t at = spec->field[i].at;
-        has |= at == offsetof(pyddsi_message, sn)         ? HAS_SN
+        has |= at == offsetof(pyddsi_message, sn)         ? HAS_SN | HAS_CONDUIT
                : at == offsetof(pyddsi_message, rid)      ? HAS_RID
                : at == offsetof(pyddsi_message, data_rid) ? HAS_DATA_RID
                : at == offsetof(pyddsi_message, payload)  ? HAS_PAYLOAD
                                                           : 0U;
     }
+    has |= kind == PYDDSI_MIGRATE ? HAS_CONDUIT : 0U;
     known[kind] = (uint8_t)has;
     return has;
 }
@@ -48,13 +57,6 @@ static bool is_reliable(const pyddsi_message *message)
     }
 }
 
-static size_t payload_size(const pyddsi_message *message, unsigned has)
-{
-    return has & HAS_PAYLOAD               ? message->payload.size
-           : message->kind == PYDDSI_BDATA ? message->samples.size
-                                           : 0;
-}
-
 /* ---- messages ---- */
 
 /* The name of what a message is about; with flag A that is what the data really is of. */
@@ -63,7 +65,7 @@ static pyddsi_bytes uri_of(const struct pdi_scan *scan, const pyddsi_message *me
     if (message->kind == PYDDSI_WDATA) {
         return message->uri;
     }
-    if (!(has & HAS_RID)) {
+    if (!(has & HAS_RID) || message->kind == PYDDSI_MIGRATE) {
         return (pyddsi_bytes){NULL, 0};
     }
     bool actual = has & HAS_DATA_RID && message->flags & PYDDSI_A && message->data_rid != 0;
@@ -78,7 +80,7 @@ static void message_fill(const struct pdi_scan *scan, struct pdi_row_message *ro
     row->msg = scan->messages;
     row->at = (uint32_t)message->at;
     row->size = (uint32_t)message->size;
-    row->conduit = (uint16_t)message->conduit;
+    row->conduit = has & HAS_CONDUIT ? (uint16_t)message->conduit : 0;
     row->space = (uint8_t)message->space;
     row->kind = message->kind;
     row->decode = PYDDSI_DECODE_OK;
@@ -94,7 +96,7 @@ static void message_fill(const struct pdi_scan *scan, struct pdi_row_message *ro
     row->frag = message->fragment ? (int64_t)message->first : PDI_NONE64;
     row->samples =
         message->kind == PYDDSI_BDATA ? (uint32_t)message->samples.count : (has & HAS_PAYLOAD) != 0;
-    row->payload_len = (uint32_t)payload_size(message, has);
+    row->payload_len = (uint32_t)pdi_trace_payload(message);
     if (!scan->stateless) {
         row->note = *note;
     }

@@ -192,7 +192,7 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
         scan->rate_count++;
     }
     rate->messages++;
-    rate->bytes += message->kind == PYDDSI_BDATA ? message->samples.size : message->payload.size;
+    rate->bytes += pdi_trace_payload(message);
     rate->repeats += note->event == PDI_SEQ_REPEAT || note->event == PDI_SEQ_PRE_SYNC;
 }
 

@@ -48,7 +48,7 @@ enum {
     PDI_ACKERS_MAX = 16384,
     PDI_FLOW_ACKERS_MAX = 64,
     PDI_MISSING_MAX = 16384,
-    PDI_FLOW_MISSING_MAX = 64, /* stretches of missing numbers; the oldest is forgotten */
+    PDI_FLOW_MISSING_MAX = 64, /* stretches of missing numbers; the lowest is forgotten */
     PDI_SESSIONS_MAX = 4096,
     PDI_RESOURCES_MAX = 16384,
     PDI_NAME_UNIT = 32,
@@ -75,7 +75,7 @@ enum pdi_seq_event {
     PDI_SEQ_FILL,      /* it was missing */
     PDI_SEQ_OLD,       /* best effort, and later ones were seen */
     PDI_SEQ_RESET,     /* the counter began anew */
-    PDI_SEQ_AMBIGUOUS, /* too far away, or too late, to tell how often the counter went round */
+    PDI_SEQ_AMBIGUOUS, /* too far away, too late, or too long ago, to tell what it is */
     PDI_SEQ_PRE_SYNC, /* a repeat of what was sent before the first SYNCH, which receivers have to ignore */
     PDI_SEQ_COUNT,
 };
@@ -145,10 +145,11 @@ struct pdi_party {
 struct pdi_flow {
     /* looked at with every message */
     uint64_t key, id;
-    int64_t highest;           /* number, unwrapped, */
-    int64_t lowest;            /* and the first of this epoch */
-    int64_t base;              /* the lowest number whose first transmission may be remembered */
-    uint32_t sent;             /* units of the pool, PDI_NONE32: none */
+    int64_t highest; /* number, unwrapped, */
+    int64_t
+        lowest;    /* and the one below which nothing is known: the first of this epoch, at first */
+    int64_t base;  /* the lowest number whose first transmission may be remembered */
+    uint32_t sent; /* units of the pool, PDI_NONE32: none */
     uint32_t sent_size;        /* numbers they hold: a power of two */
     uint64_t greetings, lives; /* of its sender, at the last message */
     uint32_t epoch;
@@ -184,7 +185,7 @@ struct pdi_flow {
 };
 
 struct pdi_acker {
-    int64_t acked;     /* the number that it wants next */
+    int64_t acked;     /* the number that it wants next; INT64_MAX: it has left */
     uint64_t answered; /* asks of the flow when it last answered */
     int64_t usual_us;  /* a running mean of its answers; PDI_NONE64: none yet */
     uint32_t flow, party;
@@ -269,7 +270,8 @@ struct pdi_trace {
     struct pdi_missing *missing;
     struct pdi_seen *sessions;
     struct pdi_resource *resources;
-    uint64_t *sent; /* times of first transmission; units of PDI_SENT_UNIT */
+    uint64_t
+        *sent; /* times of first transmission, counted from PDI_NONE64; units of PDI_SENT_UNIT */
     uint8_t *names;
     struct pdi_histograms *histograms;
     struct pdi_map party_of, flow_of, session_of, resource_of, rid_of;
@@ -317,6 +319,9 @@ void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *pac
                      const pyddsi_fault *fault, unsigned kind, bool cut);
 /* The capture ends at this time: a party's last silence is counted to it. Called for each party, whose events it sets anew. */
 void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns);
+
+/* Bytes of the payload of a message, or of all its samples. */
+size_t pdi_trace_payload(const pyddsi_message *message);
 
 /* Whether messages beyond zhe are to be read in what this party sends: not if it was seen opening without announcing any. */
 bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party);

@@ -17,6 +17,9 @@
 #define STALL_TIMES  10    /* an answer so many times later than usual is a stall, */
 #define STALL_US_MIN 10000 /* if it is later than this as well */
 
+#define HAS_LEFT                                                                                   \
+    INT64_MAX /* in the place of what somebody has acknowledged: nobody waits for it any more */
+
 void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow)
 {
     while (flow->ackers != PDI_NONE32) { /* PDI_FLOW_ACKERS_MAX */
@@ -35,13 +38,25 @@ static void forget_known(struct pdi_trace *trace, struct pdi_flow *flow)
          i = trace->ackers[i].next) { /* PDI_FLOW_ACKERS_MAX */
         least = trace->ackers[i].acked < least ? trace->ackers[i].acked : least;
     }
-    if (least != INT64_MAX) {
+    if (least != HAS_LEFT) {
         least = least <= flow->highest + 1 ? least : flow->highest + 1;
         flow->base = least > flow->base ? least : flow->base;
     }
 }
 
 void pdi_acker_leave(struct pdi_trace *trace, uint32_t index, uint32_t party)
+{
+    struct pdi_flow *flow = &trace->flows[index];
+    for (uint32_t i = flow->ackers; i != PDI_NONE32; i = trace->ackers[i].next) {
+        if (trace->ackers[i].party == party) { /* PDI_FLOW_ACKERS_MAX */
+            trace->ackers[i].acked = HAS_LEFT;
+            forget_known(trace, flow);
+            return;
+        }
+    }
+}
+
+void pdi_acker_free(struct pdi_trace *trace, uint32_t index, uint32_t party)
 {
     struct pdi_flow *flow = &trace->flows[index];
     for (uint32_t *at = &flow->ackers; *at != PDI_NONE32; at = &trace->ackers[*at].next) {
@@ -56,6 +71,17 @@ void pdi_acker_leave(struct pdi_trace *trace, uint32_t index, uint32_t party)
     }
 }
 
+/* Makes place for one more, where there is none, in that of one who has left. */
+static void replace_one(struct pdi_trace *trace, const struct pdi_flow *flow, uint32_t index)
+{
+    for (uint32_t i = flow->ackers; i != PDI_NONE32; i = trace->ackers[i].next) {
+        if (trace->ackers[i].acked == HAS_LEFT) { /* PDI_FLOW_ACKERS_MAX */
+            pdi_acker_free(trace, index, trace->ackers[i].party);
+            return;
+        }
+    }
+}
+
 /* The acker of this party, made if need be; null: there is no room. */
 static struct pdi_acker *acker_get(struct pdi_trace *trace, struct pdi_flow *flow,
                                    uint32_t flow_index, uint32_t party)
@@ -63,8 +89,14 @@ static struct pdi_acker *acker_get(struct pdi_trace *trace, struct pdi_flow *flo
     for (uint32_t i = flow->ackers; i != PDI_NONE32;
          i = trace->ackers[i].next) { /* PDI_FLOW_ACKERS_MAX */
         if (trace->ackers[i].party == party) {
+            if (trace->ackers[i].acked == HAS_LEFT) {
+                trace->ackers[i].acked = INT64_MIN; /* it is here again */
+            }
             return &trace->ackers[i];
         }
+    }
+    if (flow->acker_count == PDI_FLOW_ACKERS_MAX || trace->acker_slots.free == PDI_CHAIN_END) {
+        replace_one(trace, flow, flow_index);
     }
     uint32_t made =
         flow->acker_count < PDI_FLOW_ACKERS_MAX ? pdi_slots_get(&trace->acker_slots) : PDI_NONE32;
@@ -92,10 +124,10 @@ static uint32_t flow_of(struct pdi_trace *trace, const struct pdi_trace_packet *
     return pdi_flow_find(trace, packet->target, packet->source, conduit, true);
 }
 
-/* A clock that stepped counts as no time, and what is longer than all places as the longest. */
+/* What is longer than all places counts as the longest. */
 static unsigned place_of(int64_t us)
 {
-    unsigned place = pdi_histogram_slot(us > 0 ? (uint64_t)us : 0);
+    unsigned place = pdi_histogram_slot((uint64_t)us);
     return place < PDI_PLACES ? place : PDI_PLACES - 1;
 }
 
@@ -183,6 +215,20 @@ static void nacked(struct pdi_trace *trace, struct pdi_flow *flow,
     pdi_event_say(event, !flow->synched ? "pre-sync" : seen ? "seen: lost later" : "not seen", 0);
 }
 
+/* The number that it says, unwrapped; PDI_NONE64: it cannot be of this counter. */
+static int64_t unwrapped(const struct pdi_flow *flow, uint64_t sn)
+{
+    if (sn >> flow->seq_bits != 0) {
+        return PDI_NONE64;
+    }
+    if (!flow->begun) {
+        return (int64_t)sn;
+    }
+    struct pdi_seq seq = pdi_trace_seq(flow);
+    int64_t usn = pdi_seq_unwrap(&seq, flow->highest, sn);
+    return usn - flow->highest < PDI_FAR && flow->highest - usn < PDI_FAR ? usn : PDI_NONE64;
+}
+
 void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                    const pyddsi_message *message, pyddsi_note *note)
 {
@@ -197,23 +243,20 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
     note->flow = flow->id;
     note->epoch = flow->epoch;
     flow->t_acks++;
-    if (!flow->begun) {
-        note->ack_usn = (int64_t)(message->sn & INT64_MAX);
-        return;
-    }
     flow->zero_wanted |= message->sn == 0 && (message->flags & PYDDSI_M) != 0;
-    struct pdi_seq seq = pdi_trace_seq(flow);
-    note->ack_usn = pdi_seq_unwrap(&seq, flow->highest + 1, message->sn & seq.mask);
+    note->ack_usn = unwrapped(flow, message->sn);
     struct pdi_acker *acker = acker_get(trace, flow, index, packet->source);
-    if (acker == NULL) {
+    if (acker != NULL) {
+        answered(trace, flow, acker, packet, note);
+    }
+    if (!flow->begun || note->ack_usn == PDI_NONE64) {
         return;
     }
-    answered(trace, flow, acker, packet, note);
     delivered(trace, flow, note->ack_usn, packet->time_ns, note);
     if (message->flags & PYDDSI_M) {
         nacked(trace, flow, packet, message, note);
     }
-    if (note->ack_usn > acker->acked && note->ack_usn <= flow->highest + 1) {
+    if (acker != NULL && note->ack_usn > acker->acked && note->ack_usn <= flow->highest + 1) {
         acker->acked = note->ack_usn;
         forget_known(trace, flow);
     }

@@ -44,20 +44,6 @@ static uint64_t flow_id(const struct pdi_trace *trace, uint32_t source, uint32_t
     return pdi_mix(trace->parties[source].ep, pdi_mix(other, conduit << 1 | reliable));
 }
 
-/* A flow to groups begins: a SYNCH on its conduit may have gone to somebody already. */
-static void synched_before(struct pdi_trace *trace, uint32_t index)
-{
-    struct pdi_flow *flow = &trace->flows[index];
-    for (uint32_t i = trace->parties[flow->source].flows; i != PDI_NONE32;
-         i = trace->flows[i].next) {
-        const struct pdi_flow *other = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
-        if (other->reliable && other->conduit == flow->conduit && other->synched) {
-            flow->synched = 1;
-            flow->synch_greetings = other->synch_greetings;
-        }
-    }
-}
-
 uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target, uint64_t conduit,
                       bool reliable)
 {
@@ -74,9 +60,6 @@ uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target,
     PDI_CHECK(flow != PDI_NONE32);
     (void)pdi_flow_set(trace, flow, source, target, conduit, reliable);
     trace->parties[source].recent[reliable] = flow;
-    if (reliable && to == PDI_ALL_GROUPS) {
-        synched_before(trace, flow);
-    }
     return flow;
 }
 
@@ -113,6 +96,21 @@ bool pdi_flow_set(struct pdi_trace *trace, uint32_t flow, uint32_t source, uint3
     pdi_flow_tally(&trace->flows[flow]);
     (void)pdi_map_put(&trace->flow_of, key, flow);
     return true;
+}
+
+void pdi_flow_synched(struct pdi_trace *trace, struct pdi_flow *flow)
+{
+    if (flow->synched) {
+        return;
+    }
+    for (uint32_t i = trace->parties[flow->source].flows; i != PDI_NONE32;
+         i = trace->flows[i].next) {
+        const struct pdi_flow *other = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
+        if (other->reliable && other->conduit == flow->conduit && other->synched) {
+            flow->synched = 1;
+            flow->synch_greetings = other->synch_greetings;
+        }
+    }
 }
 
 void pdi_flow_tally(struct pdi_flow *flow)

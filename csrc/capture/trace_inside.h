@@ -19,18 +19,16 @@
 #include "capture/trace.h"
 #include "wire/list.h"
 
-/* Microseconds from one time to another, floored; PDI_NONE64 if one of them is not known. */
+/* Whole microseconds from one time to another; PDI_NONE64 if one of them is not known, or the clock was set back. */
 static inline int64_t pdi_trace_us(int64_t from, int64_t to)
 {
-    if (from == PDI_NONE64 || to == PDI_NONE64) {
+    if (from == PDI_NONE64 || to == PDI_NONE64 || to < from) {
         return PDI_NONE64;
     }
-    int64_t ns;
-    if (__builtin_sub_overflow(to, from, &ns)) {
-        return to > from ? INT64_MAX / 1000 : INT64_MIN / 1000;
-    }
-    return ns / 1000 - (ns % 1000 < 0);
+    return (int64_t)(((uint64_t)to - (uint64_t)from) / 1000);
 }
+
+#define PDI_FAR (INT64_C(1) << 31) /* a number as far away as this is not of its counter */
 
 /* The arithmetic of a flow's numbers; its length has been checked. */
 static inline struct pdi_seq pdi_trace_seq(const struct pdi_flow *flow)
@@ -88,9 +86,12 @@ void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t fro
 bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn);
 /* When a number was first sent, PDI_NONE64 if that is not remembered. */
 int64_t pdi_flow_sent(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
-/* Where that is remembered, for a flow that remembers any. */
-uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
+/* Remembers it, for a number from the flow's base to its highest; PDI_NONE64: it is not known. */
+void pdi_flow_sent_set(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn,
+                       int64_t time_ns);
 void pdi_flow_free(struct pdi_trace *trace, uint32_t index);
+/* A flow to groups begins: a SYNCH on its conduit may have gone to somebody already. */
+void pdi_flow_synched(struct pdi_trace *trace, struct pdi_flow *flow);
 /* Begins a range for it. */
 void pdi_flow_tally(struct pdi_flow *flow);
 void pdi_histograms_free(struct pdi_trace *trace, struct pdi_flow *flow);
@@ -99,9 +100,10 @@ void pdi_histograms_free(struct pdi_trace *trace, struct pdi_flow *flow);
 
 void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                    const pyddsi_message *message, pyddsi_note *note);
-/* Nobody, or this party no longer, acknowledges the flow. */
+/* Nobody, or this party, acknowledges the flow any more; or the party itself is gone. */
 void pdi_ackers_free(struct pdi_trace *trace, struct pdi_flow *flow);
 void pdi_acker_leave(struct pdi_trace *trace, uint32_t index, uint32_t party);
+void pdi_acker_free(struct pdi_trace *trace, uint32_t index, uint32_t party);
 
 /* ---- what parties tell of themselves ---- */
 

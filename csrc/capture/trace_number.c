@@ -5,29 +5,49 @@
  *            base     acked                         4 fills, 6 repeats, 9 is next
  *
  * A number is unwrapped to the count nearest to the highest one so far; so a jump of less than half the circle is
- * understood, and a repetition never moves the highest. What lies farther away, or comes after a silence in which the flow
- * at its own pace could have gone half round, is ambiguous: its count is then as good a guess as any, and it is no gap.
+ * understood, and a repetition never moves the highest. What comes after a silence in which the flow at its own pace could
+ * have gone half round is ambiguous: its count is then as good a guess as any, it is no gap, and what is below it now might
+ * be anything. A number that does not fit its counter shows that the counter is longer than we knew.
  *
  * What is remembered of single numbers, when they were first sent and which are missing, is in trace_sent.c.
  */
 #include "capture/trace_inside.h"
+
+#define PACE_MESSAGES 16U /* what a flow's pace is told from, at least */
 
 static bool is_data(unsigned kind)
 {
     return kind == PYDDSI_SDATA || kind == PYDDSI_WDATA || kind == PYDDSI_BDATA;
 }
 
+size_t pdi_trace_payload(const pyddsi_message *message)
+{
+    if (message->kind != PYDDSI_BDATA) {
+        return is_data(message->kind) ? message->payload.size : 0;
+    }
+    pyddsi_list list = message->samples;
+    pyddsi_sample sample;
+    size_t size = 0;
+    for (size_t i = 0; i < message->samples.count; i++) { /* each has a byte at least */
+        if (pdi_list_sample(&list, &sample) != PYDDSI_OK) {
+            break;
+        }
+        size += sample.payload.size;
+    }
+    return size;
+}
+
 /* Whether the flow, at its own pace, could have gone half round since its last message. */
 static bool could_have_wrapped(const struct pdi_flow *flow, const struct pdi_seq *seq,
                                int64_t time_ns)
 {
-    if (flow->seen < 16 || flow->last_ns == PDI_NONE64 || flow->begun_ns == PDI_NONE64 ||
+    if (flow->seen < PACE_MESSAGES || flow->last_ns == PDI_NONE64 || flow->begun_ns == PDI_NONE64 ||
         time_ns <= flow->last_ns) {
         return false;
     }
-    int64_t lived = flow->last_ns - flow->begun_ns;
-    return lived > 0 && (double)(time_ns - flow->last_ns) * (double)flow->seen >
-                            (double)lived * (double)seq->half;
+    __int128 lived = (__int128)flow->last_ns - flow->begun_ns;
+    __int128 silent = (__int128)time_ns - flow->last_ns;
+    return lived > 0 && silent * (__int128)flow->seen > lived * (__int128)seq->half;
 }
 
 /* A message at or below the highest: what is it? */
@@ -39,7 +59,7 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
         return PDI_SEQ_OLD;
     }
     if (usn < flow->lowest) {
-        flow->t_ambiguous++; /* from before the capture began, or the epoch */
+        flow->t_ambiguous++; /* from before the capture or the epoch began, or forgotten */
         return PDI_SEQ_AMBIGUOUS;
     }
     if (flow->missing != PDI_NONE32 && pdi_missing_take(trace, flow, usn)) {
@@ -50,7 +70,7 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
             trace->samples_filled++;
         }
         if (flow->sent != PDI_NONE32 && usn >= flow->base && time_ns != PDI_TIME_NONE) {
-            *pdi_flow_sent_at(trace, flow, usn) = (uint64_t)time_ns;
+            pdi_flow_sent_set(trace, flow, usn, time_ns);
         }
         return PDI_SEQ_FILL;
     }
@@ -76,15 +96,34 @@ static bool begins_anew(const struct pdi_trace *trace, const struct pdi_flow *fl
             sender->greetings != flow->greetings && !flow->zero_wanted);
 }
 
+/* It may have gone round any number of times: nothing is known of what is below. */
+static void begin_below(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn)
+{
+    pdi_missing_free(trace, flow);
+    flow->highest = usn - 1;
+    flow->base = flow->lowest = usn;
+}
+
+/* It cannot be of this counter. */
+static void cannot_be(struct pdi_flow *flow, pyddsi_note *note)
+{
+    note->event = PDI_SEQ_AMBIGUOUS;
+    flow->t_ambiguous++;
+}
+
 /* Finds the event of a number, and moves the highest. */
 static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message *message,
                   pyddsi_note *note, int64_t time_ns)
 {
     struct pdi_flow *flow = &trace->flows[index];
     struct pdi_seq seq = pdi_trace_seq(flow);
-    uint64_t sn = message->sn & seq.mask;
+    uint64_t sn = message->sn;
     int64_t usn = (int64_t)sn;
     bool resets = false;
+    if (sn >> PDI_SEQ_BITS_MAX != 0) {
+        cannot_be(flow, note);
+        return;
+    }
     if (flow->begun) {
         usn = pdi_seq_unwrap(&seq, flow->highest, sn);
         resets = begins_anew(trace, flow, sn, usn);
@@ -103,10 +142,16 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
             flow->t_resets++;
             usn = (int64_t)sn;
         }
+        if (!flow->begun && flow->reliable && trace->parties[flow->target].group) {
+            pdi_flow_synched(trace, flow);
+        }
         flow->begun = 1;
         flow->highest = usn - 1;
         flow->base = flow->acked = flow->lowest = usn;
         note->event = resets ? PDI_SEQ_RESET : PDI_SEQ_FIRST;
+    } else if (usn - flow->highest >= PDI_FAR || flow->highest - usn >= PDI_FAR) {
+        cannot_be(flow, note);
+        return;
     } else if (usn == flow->highest + 1) {
         note->event = PDI_SEQ_NEXT;
     } else if (usn <= flow->highest) {
@@ -116,14 +161,15 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
     } else if (could_have_wrapped(flow, &seq, time_ns)) {
         note->event = PDI_SEQ_AMBIGUOUS;
         flow->t_ambiguous++;
+        begin_below(trace, flow, usn);
     } else {
-        uint64_t gap = (uint64_t)(usn - flow->highest - 1);
+        int64_t gap = usn - flow->highest - 1;
         note->event = PDI_SEQ_GAP;
-        note->gap = gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
+        note->gap = (uint32_t)gap;
         flow->t_gaps++;
-        flow->t_missing += (int64_t)gap;
+        flow->t_missing += gap;
         if (is_data(message->kind)) {
-            trace->samples_missing += (int64_t)gap;
+            trace->samples_missing += gap;
         }
         if (flow->reliable) {
             pdi_missing_add(trace, flow, flow->highest + 1, usn - 1);
@@ -146,8 +192,7 @@ static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
     flow->t_packet = packet->number;
     if (is_data(message->kind)) {
         flow->t_samples++;
-        flow->t_bytes +=
-            message->kind == PYDDSI_BDATA ? message->samples.size : message->payload.size;
+        flow->t_bytes += pdi_trace_payload(message);
     }
     if (packet->time_ns != PDI_TIME_NONE) {
         if (flow->t_first_ns == PDI_NONE64 || packet->time_ns < flow->t_first_ns) {
@@ -160,6 +205,9 @@ static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
     }
     if (note->event == PDI_SEQ_REPEAT && flow->t_repeat_packet == 0) {
         flow->t_repeat_packet = packet->number;
+    }
+    if (note->usn == PDI_NONE64) {
+        return;
     }
     if (flow->t_first_usn == PDI_NONE64 || note->usn < flow->t_first_usn) {
         flow->t_first_usn = note->usn;
@@ -201,11 +249,10 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
     uint32_t index =
         pdi_flow_get(trace, packet->source, packet->target, message->conduit, reliable);
     struct pdi_flow *flow = &trace->flows[index];
-    while (message->sn >> flow->seq_bits != 0) { /* 14, 28, 56: then all fit */
-        flow->seq_bits = flow->seq_bits < 14 ? 14 : flow->seq_bits < 28 ? 28 : 56;
-        if (message->sn >> 56 != 0) {
-            break;
-        }
+    while (message->sn >> PDI_SEQ_BITS_MAX == 0 && message->sn >> flow->seq_bits != 0) {
+        flow->seq_bits = flow->seq_bits < 14   ? 14
+                         : flow->seq_bits < 28 ? 28
+                                               : PDI_SEQ_BITS_MAX; /* then all fit */
     }
     place(trace, index, message, note, packet->time_ns);
     note->flow = flow->id;

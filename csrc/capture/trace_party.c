@@ -3,6 +3,7 @@
  * An id that was known elsewhere has moved: its sessions end there, and go on here if they are opened again. Another id at the
  * same place is another process, so its counters begin anew; that is counted as a life.
  */
+#include "base/bytes.h"
 #include "base/endpoint.h"
 #include "capture/trace_inside.h"
 
@@ -50,7 +51,12 @@ void pdi_party_named(struct pdi_trace *trace, const struct pdi_trace_packet *pac
     if (party->id_size == id.size && memcmp(party->id, id.data, id.size) == 0) {
         return;
     }
-    party->lives += party->id_size != 0;
+    if (party->id_size != 0) {
+        party->lives++;
+        for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
+            trace->flows[i].synched = 0; /* PDI_FLOWS_MAX; a party has a few */
+        }
+    }
     party->id_size = (uint8_t)id.size;
     memcpy(party->id, id.data, id.size);
     moved(trace, packet, id);
@@ -69,6 +75,18 @@ static void bits_are(struct pdi_trace *trace, uint32_t index, uint8_t bits)
     }
 }
 
+/* The length of numbers that a property says; 0: it says nothing. */
+static uint8_t bits_of(pyddsi_bytes said)
+{
+    struct pdi_reader reader = {said.data, said.data + said.size};
+    uint64_t bits = 0;
+    enum pdi_vle how = pdi_vle_get(&reader, UINT64_MAX, PDI_VLE_MAX, &bits);
+    return (how == PDI_VLE_OK || how == PDI_VLE_LONG_FORM) && reader.at == reader.end &&
+                   bits >= PDI_SEQ_BITS_MIN && bits <= PDI_SEQ_BITS_MAX
+               ? (uint8_t)bits
+               : 0;
+}
+
 /* What a party can do, and how long its numbers are: who opens says it, and who accepts agrees. */
 void pdi_party_properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                           const pyddsi_message *message)
@@ -78,6 +96,7 @@ void pdi_party_properties(struct pdi_trace *trace, const struct pdi_trace_packet
     pyddsi_list list = message->properties;
     pyddsi_property property;
     uint8_t bits = 14;
+    bool said = false;
     party->told = 1;
     party->extended = 0;
     for (size_t i = 0; (message->flags & PYDDSI_P) != 0 && i < message->properties.count; i++) {
@@ -86,11 +105,9 @@ void pdi_party_properties(struct pdi_trace *trace, const struct pdi_trace_packet
         }
         if (property.id == 1) {
             party->extended = 1;
-        } else if (property.id == 4) {
-            bits = property.value.size == 1 && property.value.data[0] >= PDI_SEQ_BITS_MIN &&
-                           property.value.data[0] <= PDI_SEQ_BITS_MAX
-                       ? property.value.data[0]
-                       : 0; /* it says nothing */
+        } else if (property.id == 4 && !said) {
+            bits = bits_of(property.value);
+            said = true;
         }
     }
     if (message->kind == PYDDSI_OPEN && bits != 0) {

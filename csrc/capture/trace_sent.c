@@ -6,13 +6,14 @@
  *     ring    [n & (size - 1)] = time of number n        valid for base <= n <= highest; 0: not seen, or not known when
  *
  * Missing numbers are stretches in a list, the lowest first. They seldom are more than a few; when they are too many, the
- * lowest is forgotten, and what fills it later counts as a repeat.
+ * lowest is forgotten, and nothing is known any more of what is not above it.
  */
 #include "capture/trace_inside.h"
 
 /* ---- first transmissions ---- */
 
-uint64_t *pdi_flow_sent_at(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn)
+/* Where the time of a number lies, for a flow that remembers any. */
+static uint64_t *sent_at(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn)
 {
     return &trace->sent[(size_t)flow->sent * PDI_SENT_UNIT +
                         ((uint64_t)usn & (flow->sent_size - 1))];
@@ -23,8 +24,13 @@ int64_t pdi_flow_sent(const struct pdi_trace *trace, const struct pdi_flow *flow
     if (flow->sent == PDI_NONE32 || usn < flow->base || usn > flow->highest) {
         return PDI_NONE64;
     }
-    uint64_t time = *pdi_flow_sent_at(trace, flow, usn);
-    return time != 0 ? (int64_t)time : PDI_NONE64;
+    return (int64_t)(*sent_at(trace, flow, usn) + (uint64_t)PDI_NONE64);
+}
+
+void pdi_flow_sent_set(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn,
+                       int64_t time_ns)
+{
+    *sent_at(trace, flow, usn) = (uint64_t)time_ns - (uint64_t)PDI_NONE64;
 }
 
 void pdi_sent_free(struct pdi_trace *trace, struct pdi_flow *flow)
@@ -54,7 +60,7 @@ static bool sent_grow(struct pdi_trace *trace, struct pdi_flow *flow)
     memset(&trace->sent[(size_t)units * PDI_SENT_UNIT], 0, size * sizeof(uint64_t));
     for (int64_t n = old.base; old.sent != PDI_NONE32 && n <= old.highest;
          n++) { /* at most its size */
-        *pdi_flow_sent_at(trace, flow, n) = *pdi_flow_sent_at(trace, &old, n);
+        *sent_at(trace, flow, n) = *sent_at(trace, &old, n);
     }
     pdi_sent_free(trace, &old);
     return true;
@@ -78,9 +84,9 @@ void pdi_sent_note(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn, 
     }
     int64_t from = before + 1 > flow->base ? before + 1 : flow->base;
     for (int64_t n = from; n < usn; n++) { /* at most the ring's size */
-        *pdi_flow_sent_at(trace, flow, n) = 0;
+        pdi_flow_sent_set(trace, flow, n, PDI_NONE64);
     }
-    *pdi_flow_sent_at(trace, flow, usn) = time_ns != PDI_TIME_NONE ? (uint64_t)time_ns : 0;
+    pdi_flow_sent_set(trace, flow, usn, time_ns);
 }
 
 /* ---- missing numbers ---- */
@@ -95,18 +101,32 @@ void pdi_missing_free(struct pdi_trace *trace, struct pdi_flow *flow)
     flow->missing_count = 0;
 }
 
+static void forget_lowest(struct pdi_trace *trace, struct pdi_flow *flow)
+{
+    uint32_t lowest = flow->missing;
+    flow->lowest = trace->missing[lowest].to + 1;
+    flow->missing = trace->missing[lowest].next;
+    flow->missing_count--;
+    pdi_slots_put(&trace->missing_slots, lowest);
+    trace->forgotten++;
+}
+
+/* A place for one more stretch; PDI_NONE32: there is none, and this flow has no other. */
+static uint32_t stretch_get(struct pdi_trace *trace, struct pdi_flow *flow)
+{
+    if (flow->missing_count == PDI_FLOW_MISSING_MAX ||
+        (trace->missing_slots.free == PDI_CHAIN_END && flow->missing != PDI_NONE32)) {
+        forget_lowest(trace, flow);
+    }
+    return pdi_slots_get(&trace->missing_slots);
+}
+
 /* A stretch at the upper end. The lowest makes room if there are too many. */
 void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t from, int64_t to)
 {
-    if (flow->missing_count == PDI_FLOW_MISSING_MAX) {
-        uint32_t lowest = flow->missing;
-        flow->missing = trace->missing[lowest].next;
-        flow->missing_count--;
-        pdi_slots_put(&trace->missing_slots, lowest);
-        trace->forgotten++;
-    }
-    uint32_t place = pdi_slots_get(&trace->missing_slots);
+    uint32_t place = stretch_get(trace, flow);
     if (place == PDI_NONE32) {
+        flow->lowest = to + 1;
         trace->forgotten++;
         return;
     }
@@ -116,6 +136,23 @@ void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t fro
         end = &trace->missing[*end].next;
     }
     *end = place;
+    flow->missing_count++;
+}
+
+/* A stretch without one of its numbers, which lies inside. */
+static void split(struct pdi_trace *trace, struct pdi_flow *flow, struct pdi_missing *stretch,
+                  int64_t usn)
+{
+    int64_t to = stretch->to;
+    stretch->to = usn - 1;
+    uint32_t upper = stretch_get(trace, flow);
+    PDI_CHECK(upper != PDI_NONE32); /* this one could be forgotten for it */
+    uint32_t *at = &flow->missing;
+    while (*at != PDI_NONE32 && trace->missing[*at].from < usn) { /* PDI_FLOW_MISSING_MAX */
+        at = &trace->missing[*at].next;
+    }
+    trace->missing[upper] = (struct pdi_missing){usn + 1, to, *at};
+    *at = upper;
     flow->missing_count++;
 }
 
@@ -136,18 +173,7 @@ bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
         } else if (usn == stretch->to) {
             stretch->to--;
         } else {
-            uint32_t upper = flow->missing_count < PDI_FLOW_MISSING_MAX
-                                 ? pdi_slots_get(&trace->missing_slots)
-                                 : PDI_NONE32;
-            if (upper == PDI_NONE32) { /* no room for two: the lower half is forgotten */
-                trace->forgotten++;
-                stretch->from = usn + 1;
-                return true;
-            }
-            trace->missing[upper] = (struct pdi_missing){usn + 1, stretch->to, stretch->next};
-            stretch->to = usn - 1;
-            stretch->next = upper;
-            flow->missing_count++;
+            split(trace, flow, stretch, usn);
         }
         return true;
     }

@@ -193,7 +193,7 @@ static void load_sent(struct pdi_restore *load, struct pdi_trace *trace, struct 
     }
     for (int64_t n = flow->base; n <= flow->highest && !load->bad; n++) { /* PDI_SENT_MAX */
         int64_t time_ns = pdi_store_get_time(load);
-        *pdi_flow_sent_at(trace, flow, n) = time_ns != PDI_NONE64 ? (uint64_t)time_ns : 0;
+        pdi_flow_sent_set(trace, flow, n, time_ns);
     }
 }
 
@@ -228,7 +228,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     flow->seen = pdi_store_get(load, UINT64_MAX);
     if (load->bad || flow->seq_bits < PDI_SEQ_BITS_MIN || flow->highest > INT64_MAX / 4 ||
         flow->highest < INT64_MIN / 4 || base < -1 || base > INT64_C(4) * PDI_SENT_MAX ||
-        acked < -1 || acked > INT64_MAX / 4) {
+        acked < -1 || acked > INT64_MAX / 4 || lowest < 0 || lowest > INT64_MAX / 4) {
         load->bad = true;
         return;
     }

@@ -126,7 +126,7 @@ static void drop_orphans(struct pdi_trace *trace)
             uint32_t party = trace->ackers[ackers].party;
             ackers = trace->ackers[ackers].next;
             if (!parties[party].used) {
-                pdi_acker_leave(trace, i, party);
+                pdi_acker_free(trace, i, party);
             }
         }
     }

@@ -32,12 +32,18 @@ EVENTS = {
 }
 """The values of `seq_event`."""
 
+_NEW = (FIRST, RESET, NEXT, GAP, FILL)
+
 MARKERS = (wire.Conduit, wire.Frag, wire.RSpace)
 """What is no message and has no columns."""
 
-HISTORY = 2048  # numbers that a flow remembers
+HISTORY = 8192  # numbers of a flow whose times are remembered
+STRETCHES = 64  # stretches of missing numbers of a flow that are remembered
+PACE_MESSAGES = 16  # what a flow's pace is told from, at least
 FAR = 2**31  # a number as far away as this is not of the counter
-BITS = 14  # of a number, until something else is known
+BITS = 14  # of a number, until something else is known,
+LONGER = (14, 28, 56)  # and where one does not fit
+BITS_MAX = 56
 SEQUENCE_BITS_PROPERTY = 4
 
 _EITHER_WAY = (wire.SData, wire.BData, wire.WData, wire.Synch)
@@ -45,6 +51,8 @@ _SOLICITS = (wire.Declare, wire.Pull, *_EITHER_WAY)
 _ALWAYS_RELIABLE = (wire.Declare, wire.Pull, wire.Migrate)
 _NUMBERED = (*_SOLICITS, wire.AckNack)
 _COUNTED = (wire.Declare, wire.Pull, wire.SData, wire.BData, wire.WData)
+_GIVES_NAME = (wire.Resource, wire.Selection)
+_TAKES_NAME = (wire.ForgetResource, wire.ForgetSelection)
 _NAMED = (wire.SData, wire.BData, wire.Pull)
 _ON_CONDUITS = (*_NUMBERED, wire.Migrate)
 
@@ -72,11 +80,10 @@ def micros(since: int | None, now: int | None) -> int | None:
 
 @dataclass(slots=True)
 class _First:
-    """When a number first came, in which frame, and whether it was before any SYNCH."""
+    """When a number first came, and in which frame."""
 
     time_ns: int | None
     frame: int
-    pre_sync: bool
 
 
 @dataclass(slots=True)
@@ -85,40 +92,60 @@ class _Flow:
 
     text: str
     reliable: bool
+    group_conduit: int | None  # of a reliable flow to groups
     epoch: int = 0
-    base: int | None = None  # the epoch's first number
+    bits: int = BITS
+    begun: bool = False
+    lowest: int = 0  # below it nothing is known: the epoch's first number, at first
     highest: int = 0
     missing: int = 0
+    stretches: list[tuple[int, int]] = field(default_factory=list)  # from and to, both missing
     firsts: dict[int, _First] = field(default_factory=dict)
     lives: int = 0  # of the sender, at the last message
     handshakes: int = 0
     asked_for_0: bool = False
-    synch: int | None = None  # handshakes of the sender at the last SYNCH
+    synch: int | None = None  # handshakes of the sender at the last SYNCH,
+    before_synch: int | None = None  # and the highest at the first
+    seen: int = 0  # messages of this epoch, when the first came and the last
+    begun_ns: int | None = None
+    last_ns: int | None = None
     covered: int = 0
     solicits: int = 0  # messages that asked for an ACKNACK, and when the last one came
     solicit_ns: int | None = None
     answered: dict[Endpoint, int] = field(default_factory=dict)
 
-    def unwrap(self, sn: int, bits: int) -> int:
+    def unwrap(self, sn: int) -> int:
         """The number nearest to the highest, of two the lower."""
-        half = 1 << bits - 1
-        return self.highest + (sn - self.highest + half) % (1 << bits) - half
+        half = 1 << self.bits - 1
+        return self.highest + (sn - self.highest + half) % (1 << self.bits) - half
 
-    def place(self, sn: int, bits: int) -> tuple[int, int | None]:
+    def place(self, sn: int, now: int | None) -> tuple[int, int | None]:
         """What a number is to a flow that has begun."""
-        usn = self.unwrap(sn, bits)
+        usn = self.unwrap(sn)
         ahead = usn - self.highest
         if abs(ahead) >= FAR:
             return AMBIGUOUS, None
+        if ahead > 1 and self.could_have_wrapped(now):
+            return AMBIGUOUS, usn
         if ahead > 0:
             return (NEXT if ahead == 1 else GAP), usn
         if not self.reliable:
             return OLD, usn
-        if ahead <= -HISTORY or self.base is None or usn < self.base:
+        if usn < self.lowest:
             return AMBIGUOUS, usn
-        if usn not in self.firsts:
+        if any(low <= usn <= high for low, high in self.stretches):
             return FILL, usn
-        return (PRE_SYNC if self.firsts[usn].pre_sync else REPEAT), usn
+        early = self.synch is None or (self.before_synch is not None and usn <= self.before_synch)
+        return (PRE_SYNC if early else REPEAT), usn
+
+    def could_have_wrapped(self, now: int | None) -> bool:
+        """Whether it could have gone half round since its last message, at its own pace."""
+        if now is None or self.begun_ns is None or self.last_ns is None:
+            return False
+        lived, silent = self.last_ns - self.begun_ns, now - self.last_ns
+        if self.seen < PACE_MESSAGES or lived <= 0 or silent <= 0:
+            return False
+        return silent * self.seen > lived << self.bits - 1
 
     def rise(self, usn: int) -> None:
         """The highest is another one, and what falls out of the history is forgotten."""
@@ -126,12 +153,36 @@ class _Flow:
             self.firsts.pop(gone - HISTORY, None)
         self.highest = usn
 
+    def lack(self, low: int, high: int) -> None:
+        """These did not come; of best effort nobody sends them again."""
+        if self.reliable:
+            self.stretches.append((low, high))
+            self._forget()
+
+    def fill(self, usn: int) -> None:
+        """This one of them came."""
+        at = next(i for i, (low, high) in enumerate(self.stretches) if low <= usn <= high)
+        low, high = self.stretches[at]
+        rest = [(low, usn - 1), (usn + 1, high)]
+        self.stretches[at : at + 1] = [(low, high) for low, high in rest if low <= high]
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self.stretches) > STRETCHES:
+            self.lowest = self.stretches.pop(0)[1] + 1
+
+    def begin(self, usn: int) -> None:
+        """Nothing is known of what is below this number."""
+        self.begun, self.lowest, self.highest = True, usn, usn
+        self.stretches, self.firsts = [], {}
+
     def restart(self, synch: int | None) -> None:
         """Begin an epoch, which has nothing of the one before; its first number is the caller's to set."""
         self.epoch += 1
-        self.missing = self.solicits = 0
-        self.firsts, self.answered = {}, {}
-        self.asked_for_0, self.synch = False, synch
+        self.missing = self.solicits = self.seen = 0
+        self.answered = {}
+        self.asked_for_0, self.synch, self.before_synch = False, synch, None
+        self.begun_ns = None
 
     def solicit(self, where: Where) -> None:
         """An ACKNACK is asked for."""
@@ -144,6 +195,7 @@ class _Sender:
     """What is known of an endpoint."""
 
     bits: int | None = None
+    opened: bool = False  # an OPEN has said them
     peer_id: bytes | None = None
     lives: int = 0
     handshakes: int = 0
@@ -163,6 +215,7 @@ class Follower:
         self.seq_bits = seq_bits
         self._senders: dict[Endpoint, _Sender] = {}
         self._flows: dict[tuple[Endpoint, int, bool, Endpoint | None], _Flow] = {}
+        self._names: dict[tuple[int, int], tuple[Endpoint, str]] = {}  # who gave it last
 
     def follow(self, where: Where, message: wire.Message) -> Columns:
         """The columns of the next message; a marker has none."""
@@ -182,10 +235,15 @@ class Follower:
         self._contents(where, message, columns)
         if isinstance(message, (wire.Hello, wire.Open, wire.Accept)):
             self._handshake(where, message)
+        elif isinstance(message, wire.KeepAlive):
+            self._says_id(where.source, bytes(message.id))
         elif isinstance(message, _COUNTED):
             self._count(where, message, columns)
         elif isinstance(message, wire.Migrate):
-            columns["flow"] = self._flow(where, message.conduit, reliable=True).text
+            to = None if where.destination.multicast else where.destination
+            migrated = self._flows.get((where.source, message.conduit, True, to))
+            if migrated is not None:
+                columns |= {"flow": migrated.text, "epoch": migrated.epoch}
         elif isinstance(message, wire.Synch):
             self._synch(where, message, columns)
         elif isinstance(message, wire.AckNack):
@@ -205,22 +263,20 @@ class Follower:
         key = source, conduit, reliable, one
         if key not in self._flows:
             word = "reliable" if reliable else "best effort"
-            flow = _Flow(f"{source} → {one or 'multicast'} c{conduit} {word}", reliable)
-            if one is None and conduit in self._sender(source).synched:
-                flow.synch = -1
-            self._flows[key] = flow
+            text = f"{source} → {one or 'multicast'} c{conduit} {word}"
+            group_conduit = conduit if reliable and one is None else None
+            self._flows[key] = _Flow(text, reliable, group_conduit, bits=self._bits(source))
         return self._flows[key]
 
     def _told(self, source: Endpoint, conduit: int, to: Endpoint) -> _Flow | None:
         """The flow that a SYNCH or an ACKNACK is about, if there is one."""
         multicast = self._flows.get((source, conduit, True, None))
-        if multicast is not None and multicast.base is not None:
+        if multicast is not None and multicast.begun:
             return multicast
         return self._flows.get((source, conduit, True, to))
 
     def _contents(self, where: Where, message: wire.Message, columns: Columns) -> None:
         """The columns that say what is in it, and the names that a DECLARE gives."""
-        names = self._sender(where.source).names
         match message:
             case wire.WData():
                 columns |= {"uri": message.uri, "payload_len": len(message.payload)}
@@ -234,15 +290,29 @@ class Follower:
                 columns |= {"nack_mask": message.mask, "nacked": 1 + message.mask.bit_count()}
             case wire.Declare():
                 for declaration in message.declarations:
-                    if isinstance(declaration, wire.Resource):
-                        names[message.space, signed(declaration.id)] = declaration.uri
-                    elif isinstance(declaration, wire.ForgetResource):
-                        names.pop((message.space, signed(declaration.id)), None)
+                    self._name(where.source, message.space, declaration)
         if isinstance(message, (*_NAMED, wire.Migrate)) and message.rid is not None:
             columns["rid"] = signed(message.rid)
             if isinstance(message, _NAMED):
                 named = getattr(message, "data_rid", None) or message.rid
-                columns["uri"] = names.get((message.space, signed(named)))
+                key = message.space, signed(named)
+                _, anybody = self._names.get(key, (None, None))
+                columns["uri"] = self._sender(where.source).names.get(key, anybody)
+
+    def _name(self, source: Endpoint, space: int, declaration: wire.Declaration) -> None:
+        """What a declaration says of names."""
+        names = self._sender(source).names
+        if isinstance(declaration, _GIVES_NAME):
+            key = space, signed(declaration.id)
+            name = declaration.uri if isinstance(declaration, wire.Resource) else declaration.query
+            if names.get(key) != name:
+                names[key] = name
+                self._names[key] = source, name
+        elif isinstance(declaration, _TAKES_NAME):
+            key = space, signed(declaration.id)
+            if key in names and self._names.get(key, (None,))[0] == source:
+                del self._names[key]
+            names.pop(key, None)
 
     def _handshake(self, where: Where, message: wire.Hello | wire.Open | wire.Accept) -> None:
         """The bits, and the lives of the sender."""
@@ -251,57 +321,96 @@ class Follower:
         if isinstance(message, wire.Hello):
             return
         if isinstance(message, wire.Open):
-            sender.bits = _announced(message, sender.bits)
-            said = bytes(message.id)
+            said, bits = bytes(message.id), _announced(message)
+            sender.opened = sender.opened or bits is not None
         else:
-            sender.bits = self._sender(where.destination).bits or sender.bits
-            said = bytes(message.acceptor)
-        if sender.peer_id not in {None, said}:
-            sender.lives += 1
-            sender.synched.clear()
-        sender.peer_id = said
+            other = self._sender(where.destination)
+            said, bits = bytes(message.acceptor), other.bits if other.opened else None
+        if bits is not None and self.seq_bits is None:
+            sender.bits = bits
+            for flow in self._flows_of(where.source):
+                flow.bits = self._bits(where.source)
+        self._says_id(where.source, said)
+
+    def _says_id(self, source: Endpoint, said: bytes) -> None:
+        """Another id is another life."""
+        sender = self._sender(source)
+        if 1 <= len(said) <= 16 and sender.peer_id != said:
+            if sender.peer_id is not None:
+                sender.lives += 1
+                sender.synched.clear()
+                for flow in self._flows_of(source):
+                    flow.synch = None
+            sender.peer_id = said
+
+    def _flows_of(self, source: Endpoint) -> list[_Flow]:
+        return [flow for (of, *_), flow in self._flows.items() if of == source]
 
     def _count(self, where: Where, message: Any, columns: Columns) -> None:
         """A message that counts."""
         sender = self._sender(where.source)
         flow = self._flow(where, message.conduit, reliable=columns["reliable"])
-        sn, bits = message.sn, self._bits(where.source)
+        sn = message.sn
+        event: int | None = AMBIGUOUS
         usn: int | None = None
-        event = AMBIGUOUS if sn >> bits else self._begin(flow, sender, sn, bits)
-        if event in {FIRST, RESET}:
-            usn = flow.base = flow.highest = flow.covered = sn
-        elif event is None:
-            event, usn = flow.place(sn, bits)
-        if event == GAP and usn is not None:
-            columns["gap"] = usn - flow.highest - 1
-            flow.missing += columns["gap"]
-        elif event == FILL:
-            flow.missing -= 1
-        elif event in {REPEAT, PRE_SYNC} and usn is not None:
-            first = flow.firsts[usn]
-            columns["since_first_us"] = micros(first.time_ns, where.time_ns)
-            columns["first_frame"] = first.frame
-        if event in {NEXT, GAP} and usn is not None:
-            flow.rise(usn)
-        if event in {FIRST, RESET, NEXT, GAP, FILL} and usn is not None:
-            flow.firsts[usn] = _First(where.time_ns, where.number, flow.synch is None)
+        if sn >> BITS_MAX == 0:
+            if sn >> flow.bits:
+                flow.bits = next(bits for bits in LONGER if sn >> bits == 0)
+            event = self._begin(flow, sender, sn)
+            if event is None:
+                event, usn = flow.place(sn, where.time_ns)
+            else:
+                usn = sn
+        if usn is not None:
+            self._take(flow, event, usn, where, columns)
         if sn == 0:
             flow.asked_for_0 = False
         if message.sync:  # of best effort nobody asks how it was answered
             flow.solicit(where)
         flow.lives, flow.handshakes = sender.lives, sender.handshakes
+        flow.seen += 1
+        flow.begun_ns = where.time_ns if flow.begun_ns is None else flow.begun_ns
+        flow.last_ns = where.time_ns
         columns |= {"flow": flow.text, "epoch": flow.epoch, "usn": usn, "seq_event": event}
         columns["missing"] = flow.missing
 
-    def _begin(self, flow: _Flow, sender: _Sender, sn: int, bits: int) -> int | None:
+    def _take(
+        self, flow: _Flow, event: int | None, usn: int, where: Where, columns: Columns
+    ) -> None:
+        """What a number changes in its flow."""
+        jumps = event == AMBIGUOUS and usn > flow.highest
+        if event in {FIRST, RESET}:
+            flow.begin(usn)
+            flow.covered = usn
+        elif jumps:
+            flow.begin(usn)
+        elif event == GAP:
+            columns["gap"] = usn - flow.highest - 1
+            flow.missing += columns["gap"]
+            flow.lack(flow.highest + 1, usn - 1)
+        elif event == FILL:
+            flow.missing -= 1
+            flow.fill(usn)
+        elif event in {REPEAT, PRE_SYNC} and usn in flow.firsts:
+            first = flow.firsts[usn]
+            columns["since_first_us"] = micros(first.time_ns, where.time_ns)
+            columns["first_frame"] = first.frame
+        if usn > flow.highest:
+            flow.rise(usn)
+        if jumps or (event in _NEW and flow.highest - usn < HISTORY):
+            flow.firsts[usn] = _First(where.time_ns, where.number)
+
+    def _begin(self, flow: _Flow, sender: _Sender, sn: int) -> int | None:
         """Whether the flow begins, or an epoch of it."""
-        if flow.base is None:
+        if not flow.begun:
+            if flow.synch is None and flow.group_conduit in sender.synched:
+                flow.synch = -1
             return FIRST
         again = (
             sn == 0
             and flow.highest >= 1
             and sender.handshakes > flow.handshakes
-            and flow.unwrap(sn, bits) != flow.highest + 1
+            and flow.unwrap(sn) != flow.highest + 1
             and not flow.asked_for_0
         )
         if not again and sender.lives == flow.lives:
@@ -311,15 +420,15 @@ class Follower:
         return RESET
 
     def _synch(self, where: Where, message: wire.Synch, columns: Columns) -> None:
-        source, conduit = where.source, message.conduit
-        sender = self._sender(source)
+        conduit = message.conduit
+        sender = self._sender(where.source)
+        flow = self._told(where.source, conduit, where.destination)
+        if flow is None:
+            flow = self._flow(where, conduit, reliable=True)
+        if flow.synch is None and flow.begun:
+            flow.before_synch = flow.highest
+        flow.synch = sender.handshakes
         sender.synched.add(conduit)
-        own = self._flow(where, conduit, reliable=True)
-        own.synch = sender.handshakes
-        multicast = self._flows.get((source, conduit, True, None))
-        if multicast is not None:
-            multicast.synch = sender.handshakes
-        flow = self._told(source, conduit, where.destination) or own
         if message.sync:
             flow.solicit(where)
         columns |= {"flow": flow.text, "epoch": flow.epoch}
@@ -335,13 +444,12 @@ class Follower:
             columns["answer_us"] = micros(flow.solicit_ns, where.time_ns)
         if message.sn == 0 and message.mask is not None:
             flow.asked_for_0 = True
-        bits = self._bits(source)
-        if message.sn >> bits:
+        if message.sn >> flow.bits:
             return
-        if flow.base is None:
+        if not flow.begun:
             columns["ack_usn"] = message.sn
             return
-        usn = flow.unwrap(message.sn, bits)
+        usn = flow.unwrap(message.sn)
         if abs(usn - flow.highest) >= FAR:
             return
         columns["ack_usn"] = usn
@@ -352,12 +460,12 @@ class Follower:
             columns["delivery_us"] = first and micros(first.time_ns, where.time_ns)
 
 
-def _announced(message: wire.Open, before: int | None) -> int | None:
-    """The bits that an OPEN says."""
+def _announced(message: wire.Open) -> int | None:
+    """The bits that an OPEN says, if it says any."""
     for found in message.properties or ():
         if found.id == SEQUENCE_BITS_PROPERTY:
             value = _number(bytes(found.value))
-            return value if value is not None and 7 <= value <= 56 else before
+            return value if value is not None and 7 <= value <= BITS_MAX else None
     return BITS
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pyddsi import wire
 from pyddsi.testing import run_scenario, write_pcap
+from tests.py import core_columns
 from tests.py.golden import CAPTURES, index, load
 from tests.py.tshark import compare, fields, followed
 
@@ -36,6 +37,18 @@ def test_capture(name: str) -> None:
     compare(CAPTURES / name, load(name))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_capture_in_the_core(name: str) -> None:
+    """A column of the core's table would have another value than the page and so Wireshark have, in a capture of zhe."""
+    core_columns.compare(CAPTURES / name, load(name))
+
+
+@pytest.mark.parametrize("name", ["p2p_loss5.pcap", "three_multicast_loss.pcap"])
+def test_what_is_repeated_is_remembered(name: str) -> None:
+    """The core would have forgotten when it was first sent just where something was lost."""
+    assert not any(core_columns.compare(CAPTURES / name, load(name)).values())
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The captures of the worlds."""
@@ -50,6 +63,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_scenario(scenario: str, played: dict[str, Path]) -> None:
     """What zhe does not say would be read otherwise: batches, pieces, spaces, moves, pulls, short numbers, any bytes at all."""
     compare(played[scenario], load(str(played[scenario])))
+    core_columns.compare(played[scenario], load(str(played[scenario])))
 
 
 def test_scenarios_have_everything(played: dict[str, Path]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyddsi import wire
+from tests.py import core_columns
 from tests.py.golden import load, shapes
 from tests.py.make_capture import ethernet, ipv6, udp
 from tests.py.make_traffic import (
@@ -163,7 +164,7 @@ NUMBERS = [
     (28, [2**28 - 2, 2**28 - 1, 0, 3, 1, 2**27 + 3, 2**27 + 4, 4]),
     (56, [WIDE - 2, WIDE - 1, 0, 2**53 - 1, 2**53 + 1, 1, WIDE - 3, 2, WIDE, WIDE // 2 + 2, 3]),
     (56, [2**53 - 2, 2**53 - 1, 2**53, 2**53 + 3, 2**53 + 1, 2**53 + 2, 2**53 + 2]),
-    (14, [5000, 7100, 5052, 5051, 5053, 4999, 7101]),  # the history ends between 5052 and 5053
+    (14, [5000, 7100, 5052, 5051, 5053, 4999, 7101]),
     (14, [5052, 5053, 7100, 5053, 5052, 12000, 9953, 9952, 7100]),
     (56, [2**63, 0, 2**31, 2**31 + 1, 1, 2]),
     (63, [0, 2**14, 1]),  # which nobody can have
@@ -184,6 +185,7 @@ def test_numbers(reliable: bool, tmp_path: Path) -> None:  # noqa: FBT001
             frames.append(datagram(two, one, wire.encode([ack])))
     path = written(tmp_path / "run.pcap", frames)
     compare(path, load(str(path)))
+    core_columns.compare(path, load(str(path)))
 
 
 def test_bits_that_are_set(tmp_path: Path) -> None:
@@ -191,6 +193,7 @@ def test_bits_that_are_set(tmp_path: Path) -> None:
     frames = [datagram(A, GROUP, sample(n % 128)) for n in range(120, 140)]
     path = written(tmp_path / "run.pcap", frames)
     compare(path, load(str(path)), "-o", "pyddsi.seq_bits:7", seq_bits=7)
+    core_columns.compare(path, load(str(path)), seq_bits=7)
     assert fields(path, ["pyddsi.usn"], "-o", "pyddsi.seq_bits:7")[20]["pyddsi.usn"] == ["139"]
 
 
@@ -213,6 +216,7 @@ def test_ids_and_masks(tmp_path: Path) -> None:
     ]
     path = written(tmp_path / "run.pcap", [datagram(A, GROUP, wire.encode(messages))])
     compare(path, load(str(path)))
+    core_columns.compare(path, load(str(path)))
 
 
 def broken(data: bytes, choice: random.Random) -> bytes:

@@ -465,8 +465,11 @@ end
 
 -- follow -----------------------------------------------------------------------------------------------------------------
 
-local HISTORY = 2048 -- numbers that a flow remembers
-local FAR = 2 ^ 31   -- a number as far away as this is not of the counter
+local HISTORY = 8192     -- numbers of a flow whose times are remembered
+local STRETCHES = 64     -- stretches of missing numbers of a flow that are remembered
+local PACE_MESSAGES = 16 -- what a flow's pace is told from, at least
+local FAR = 2 ^ 31       -- a number as far away as this is not of the counter
+local BITS_MAX = 56
 
 local FIRST, NEXT, GAP, REPEAT, FILL, OLD, RESET, AMBIGUOUS, PRE_SYNC = 1, 0, 2, 3, 4, 5, 6, 7, 8
 local EVENTS = {
@@ -474,13 +477,13 @@ local EVENTS = {
   [RESET] = "reset", [AMBIGUOUS] = "ambiguous", [PRE_SYNC] = "pre-sync",
 }
 
--- By endpoint; by flow; and by frame what came out. `proto.init` empties them for every file.
-local senders, flows, calls
+-- By endpoint; by flow; by id, who gave it a name last; and by frame what came out. `proto.init` empties them for every file.
+local senders, flows, named_last, calls
 
 local function sender_of(endpoint)
   local sender = senders[endpoint]
   if not sender then
-    sender = {lives = 0, handshakes = 0, synched = {}, names = {}}
+    sender = {lives = 0, handshakes = 0, synched = {}, names = {}, flows = {}}
     senders[endpoint] = sender
   end
   return sender
@@ -491,14 +494,22 @@ local function flow_key(source, conduit, reliable, to)
 end
 
 -- A flow, made if there is none. Its numbers are kept as distances from the epoch's first, `origin`, so that Lua's own hold them.
+local seq_bits = 0 -- a preference; 0: as announced
+
+local function bits_of(endpoint)
+  if seq_bits ~= 0 then return seq_bits end
+  return sender_of(endpoint).bits or 14
+end
+
 local function flow_of(way, source, conduit, reliable, to)
   local key = flow_key(source, conduit, reliable, to)
   local flow = flows[key]
   if not flow then
     flow = {epoch = 0, reliable = reliable, text = way .. " c" .. conduit .. (reliable and " reliable" or " best effort")}
-    flow.firsts, flow.answered, flow.missing = {}, {}, 0
-    flow.synch = not to and sender_of(source).synched[conduit] and -1 or nil
+    flow.answered, flow.missing, flow.seen, flow.bits = {}, 0, 0, bits_of(source)
+    flow.group_conduit = reliable and not to and conduit
     flows[key] = flow
+    table.insert(sender_of(source).flows, flow)
   end
   return flow
 end
@@ -514,13 +525,6 @@ local function micros(since, now)
   return math.floor((now - since) / 1000)
 end
 
-local seq_bits = 0 -- a preference; 0: as announced
-
-local function bits_of(endpoint)
-  if seq_bits ~= 0 then return seq_bits end
-  return sender_of(endpoint).bits or 14
-end
-
 -- The highest number of a flow.
 local function top(flow)
   local sum = not is_long(flow.origin) and flow.origin + flow.highest or EXACT
@@ -528,29 +532,66 @@ local function top(flow)
 end
 
 -- Whether a message begins its flow or an epoch of it.
-local function begins(flow, sender, sn, bits)
-  if not flow.origin then return FIRST end
+local function begins(flow, sender, sn)
+  if not flow.origin then
+    if not flow.synch and sender.synched[flow.group_conduit] then flow.synch = -1 end
+    return FIRST
+  end
   local again = sn == 0 and is_above_0(top(flow)) and sender.handshakes > flow.handshakes and not flow.asked_for_0
-    and ahead_of(sn, top(flow), bits) ~= 1
+    and ahead_of(sn, top(flow), flow.bits) ~= 1
   if not again and sender.lives == flow.lives then return nil end
   local synch = flow.synch == sender.handshakes and flow.synch or nil
-  flow.epoch, flow.synch, flow.origin = flow.epoch + 1, synch, nil
-  flow.firsts, flow.answered, flow.missing = {}, {}, 0
+  flow.epoch, flow.synch, flow.before_synch = flow.epoch + 1, synch, nil
+  flow.answered, flow.missing, flow.seen, flow.begun = {}, 0, 0, nil
   flow.solicited, flow.asked_for_0 = nil, nil
   return RESET
 end
 
+-- Nothing is known of what is below a number.
+local function begin_at(flow, usn)
+  flow.lowest, flow.highest, flow.stretches, flow.firsts = usn, usn, {}, {}
+end
+
+-- Whether a flow could have gone half round since its last message, at its own pace.
+local function could_have_wrapped(flow, now)
+  if flow.seen < PACE_MESSAGES or not flow.begun then return false end
+  local lived, silent = flow.last - flow.begun, now - flow.last
+  return lived > 0 and silent > 0 and silent * flow.seen > lived * 2 ^ (flow.bits - 1)
+end
+
+-- The place of the stretch that a missing number is in.
+local function stretch_of(flow, usn)
+  for i, stretch in ipairs(flow.stretches) do
+    if stretch.from <= usn and usn <= stretch.to then return i end
+  end
+  return nil
+end
+
+-- A stretch of missing numbers, in its place. The lowest makes room if there are too many.
+local function lack(flow, at, from, to)
+  if from <= to then table.insert(flow.stretches, at, {from = from, to = to}) end
+  if #flow.stretches > STRETCHES then flow.lowest = table.remove(flow.stretches, 1).to + 1 end
+end
+
+local function fill(flow, usn)
+  local at = stretch_of(flow, usn)
+  local stretch = table.remove(flow.stretches, at)
+  lack(flow, at, usn + 1, stretch.to)
+  lack(flow, at, stretch.from, usn - 1)
+end
+
 -- What a number is to a flow that has begun, and its distance from the first.
-local function place(flow, sn, bits)
-  local ahead = ahead_of(sn, top(flow), bits)
+local function place(flow, sn, now)
+  local ahead = ahead_of(sn, top(flow), flow.bits)
   if math.abs(ahead) >= FAR then return AMBIGUOUS, nil end
   local usn = flow.highest + ahead
+  if ahead > 1 and could_have_wrapped(flow, now) then return AMBIGUOUS, usn end
   if ahead > 0 then return ahead == 1 and NEXT or GAP, usn end
   if not flow.reliable then return OLD, usn end
-  if ahead <= -HISTORY or usn < 0 then return AMBIGUOUS, usn end
-  local first = flow.firsts[usn]
-  if not first then return FILL, usn end
-  return first.pre_sync and PRE_SYNC or REPEAT, usn
+  if usn < flow.lowest then return AMBIGUOUS, usn end
+  if stretch_of(flow, usn) then return FILL, usn end
+  local early = not flow.synch or (flow.before_synch and usn <= flow.before_synch)
+  return early and PRE_SYNC or REPEAT, usn
 end
 
 -- The highest is another one, and what falls out of the history is forgotten.
@@ -559,32 +600,45 @@ local function raise(flow, usn)
   flow.highest = usn
 end
 
+-- What a number changes in its flow.
+local function take(flow, event, usn, at, out)
+  local begins_there = event == FIRST or event == RESET or event == AMBIGUOUS and usn > flow.highest
+  if begins_there then
+    begin_at(flow, usn)
+  elseif event == GAP then
+    out.gap = usn - flow.highest - 1
+    flow.missing = flow.missing + out.gap
+    if flow.reliable then lack(flow, #flow.stretches + 1, flow.highest + 1, usn - 1) end
+  elseif event == FILL then
+    flow.missing = flow.missing - 1
+    fill(flow, usn)
+  elseif (event == REPEAT or event == PRE_SYNC) and flow.firsts[usn] then
+    out.since_first_us = micros(flow.firsts[usn].time, at.time)
+    out.first_frame = flow.firsts[usn].frame
+  end
+  if usn > flow.highest then raise(flow, usn) end
+  if begins_there or event == NEXT or event == GAP or event == FILL and flow.highest - usn < HISTORY then
+    flow.firsts[usn] = {time = at.time, frame = at.frame}
+  end
+end
+
 -- A message that counts.
 local function count(flow, sender, message, at, out)
   local sn = message.values.sn
-  local bits = bits_of(at.source)
   local event, usn = AMBIGUOUS, nil
-  if not beyond(sn, bits) then event, usn = begins(flow, sender, sn, bits), 0 end
-  if event == FIRST or event == RESET then
-    flow.origin, flow.highest, flow.covered = sn, 0, 0
-  elseif not event then
-    event, usn = place(flow, sn, bits)
-    if event == GAP then
-      out.gap = usn - flow.highest - 1
-      flow.missing = flow.missing + out.gap
-    elseif event == FILL then
-      flow.missing = flow.missing - 1
-    elseif event == REPEAT or event == PRE_SYNC then
-      out.since_first_us = micros(flow.firsts[usn].time, at.time)
-      out.first_frame = flow.firsts[usn].frame
+  if not beyond(sn, BITS_MAX) then
+    if beyond(sn, flow.bits) then flow.bits = not beyond(sn, 14) and 14 or not beyond(sn, 28) and 28 or BITS_MAX end
+    event = begins(flow, sender, sn)
+    if event then
+      flow.origin, flow.covered, usn = sn, 0, 0
+    else
+      event, usn = place(flow, sn, at.time)
     end
-    if event == NEXT or event == GAP then raise(flow, usn) end
   end
-  if event == FIRST or event == RESET or event == NEXT or event == GAP or event == FILL then
-    flow.firsts[usn] = {time = at.time, frame = at.frame, pre_sync = flow.synch == nil}
-  end
+  if usn then take(flow, event, usn, at, out) end
   if sn == 0 then flow.asked_for_0 = nil end
   flow.lives, flow.handshakes = sender.lives, sender.handshakes
+  flow.seen, flow.begun, flow.last = flow.seen + 1, flow.begun or at.time, at.time
   out.usn = usn and plus(flow.origin, usn)
   out.epoch, out.seq_event, out["seq.missing"] = flow.epoch, event, flow.missing
 end
@@ -595,12 +649,10 @@ end
 
 local function synch(message, at, out)
   local sender = sender_of(at.source)
+  local flow = flow_told(at.source, message.conduit, at.to) or flow_of(at.way, at.source, message.conduit, true, at.to)
+  if not flow.synch and flow.origin then flow.before_synch = flow.highest end
+  flow.synch = sender.handshakes
   sender.synched[message.conduit] = true
-  local own = flow_of(at.way, at.source, message.conduit, true, at.to)
-  local multicast = flows[flow_key(at.source, message.conduit, true, nil)]
-  own.synch = sender.handshakes
-  if multicast then multicast.synch = sender.handshakes end
-  local flow = flow_told(at.source, message.conduit, at.to) or own
   if has(message.flags, 0x20) then solicit(flow, at) end
   out.flow, out.epoch = flow.text, flow.epoch
 end
@@ -614,14 +666,14 @@ local function acknack(message, at, out)
     out.answer_ns = flow.solicited.time <= at.time and at.time - flow.solicited.time or nil
     out.answer_us = micros(flow.solicited.time, at.time)
   end
-  local sn, bits = message.values.sn, bits_of(at.target)
+  local sn = message.values.sn
   if sn == 0 and message.values.mask then flow.asked_for_0 = true end
-  if beyond(sn, bits) then return end
+  if beyond(sn, flow.bits) then return end
   if not flow.origin then
     out.ack_usn = plus(sn, 0)
     return
   end
-  local ahead = ahead_of(sn, top(flow), bits)
+  local ahead = ahead_of(sn, top(flow), flow.bits)
   if math.abs(ahead) >= FAR then return end
   out.ack_usn = plus(flow.origin, flow.highest + ahead)
   local covers = math.min(flow.highest + ahead, flow.highest + 1)
@@ -647,35 +699,57 @@ local function property(message, id)
   return nil
 end
 
+-- Another id is another life.
+local function says_id(sender, id)
+  if #id < 1 or #id > 16 or sender.peer_id == id then return end
+  if sender.peer_id then
+    sender.lives, sender.synched = sender.lives + 1, {}
+    for _, flow in ipairs(sender.flows) do flow.synch = nil end
+  end
+  sender.peer_id = id
+end
+
 local function handshake(message, at)
   local sender = sender_of(at.source)
   sender.handshakes = sender.handshakes + 1
   if message.kind == KIND.HELLO then return end
   sender.base_only = not property(message, 1)
+  local bits
   if message.kind == KIND.OPEN then
     local said = property(message, 4)
-    if said then sender.bits = bits_said(said) or sender.bits else sender.bits = 14 end
+    if said then bits = bits_said(said) else bits = 14 end
+    sender.opened = sender.opened or bits ~= nil
   else
-    sender.bits = sender_of(at.target).bits or sender.bits
+    local other = sender_of(at.target)
+    bits = other.opened and other.bits
   end
-  local id = message.values.acceptor or message.values.id
-  if sender.peer_id and sender.peer_id ~= id then
-    sender.lives, sender.synched = sender.lives + 1, {}
+  if bits and seq_bits == 0 then
+    sender.bits = bits
+    for _, flow in ipairs(sender.flows) do flow.bits = bits end
   end
-  sender.peer_id = id
+  says_id(sender, message.values.acceptor or message.values.id)
 end
 
 local function name_key(space, id) return space .. " " .. shown(id) end
 
-local function learn_names(message, names)
+local function learn_names(message, sender)
+  local names = sender.names
   for _, declaration in ipairs(message.values.declarations) do
-    local key = name_key(message.space, declaration.values.id or 0)
-    if declaration.row.name == "RESOURCE" then
-      names[key] = declaration.values.uri
-    elseif declaration.row.name == "FORGET RESOURCE" then
+    local row, key = declaration.row.name, name_key(message.space, declaration.values.id or 0)
+    local name = row == "RESOURCE" and declaration.values.uri or row == "SELECTION" and declaration.values.query
+    if name and names[key] ~= name then
+      names[key], named_last[key] = name, {sender = sender, name = name}
+    elseif row == "FORGET RESOURCE" or row == "FORGET SELECTION" then
+      if names[key] and named_last[key] and named_last[key].sender == sender then named_last[key] = nil end
       names[key] = nil
     end
   end
+end
+
+-- What a sender calls an id, or else whoever gave it a name last.
+local function name_of(sender, space, id)
+  local key = name_key(space, id)
+  return sender.names[key] or named_last[key] and named_last[key].name
 end
 
 -- What the page says about one message. `at` is where it came: source, target and `to` (the target unless it is multicast) as
@@ -685,19 +759,21 @@ local function follow(message, at)
   local kind, values = message.kind, message.values
   local sender = sender_of(at.source)
   if kind == KIND.HELLO or kind == KIND.OPEN or kind == KIND.ACCEPT then handshake(message, at) end
-  if kind == KIND.DECLARE then learn_names(message, sender.names) end
+  if kind == KIND.KEEPALIVE then says_id(sender, values.id) end
+  if kind == KIND.DECLARE then learn_names(message, sender) end
   if kind == KIND.SDATA or kind == KIND.BDATA or kind == KIND.PULL then
     local named = values.data_rid ~= 0 and values.data_rid or values.rid
-    out.uri = sender.names[name_key(message.space, named)]
+    out.uri = name_of(sender, message.space, named)
   end
-  if COUNTS[kind] or kind == KIND.MIGRATE then
+  if COUNTS[kind] then
     local reliable = ALWAYS_RELIABLE[kind] or has(message.flags, 0x40)
     local flow = flow_of(at.way, at.source, message.conduit, reliable, at.to)
     out.flow = flow.text
-    if COUNTS[kind] then
-      count(flow, sender, message, at, out)
-      if has(message.flags, 0x20) then solicit(flow, at) end -- of best effort nobody asks how it was answered
-    end
+    count(flow, sender, message, at, out)
+    if has(message.flags, 0x20) then solicit(flow, at) end -- of best effort nobody asks how it was answered
+  elseif kind == KIND.MIGRATE then
+    local flow = flows[flow_key(at.source, message.conduit, true, at.to)]
+    if flow then out.flow, out.epoch = flow.text, flow.epoch end
   elseif kind == KIND.SYNCH then
     synch(message, at, out)
   elseif kind == KIND.ACKNACK then
@@ -1042,7 +1118,7 @@ local ports, groups = {}, {}
 local known, ways, numeric, named
 
 function pyddsi.init()
-  senders, flows, calls, known, ways, numeric, named = {}, {}, {}, {}, {}, {}, {}
+  senders, flows, named_last, calls, known, ways, numeric, named = {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 local function ports_of(text)
