@@ -284,8 +284,8 @@ MUTANTS = [
     Mutant(
         "capture: a snapshot may place a run of bytes behind the memory",
         "capture",
-        "|| count > end - unit - gap)",
-        ")",
+        "if (load->bad || count > end - first) {",
+        "if (load->bad) {",
         "tests/capture_pieces",
     ),
     Mutant(

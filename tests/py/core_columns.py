@@ -118,6 +118,9 @@ def _as_row(column: str, said: Columns, row: Row) -> Any:
     value = said.get(column)
     if column == "flow" and value is not None:
         return row["flow"]  # a number there, a text here: held against each other above
+    if column == "uri" and value is not None:
+        data = value.encode("utf-8", "surrogateescape")
+        return "".join(chr(byte) if 0x20 <= byte < 0x7F else "?" for byte in data)
     if value is None and column in PLAIN:
         return type(row[column])(0)
     if isinstance(value, int) and value >= 1 << 63:
