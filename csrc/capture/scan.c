@@ -187,8 +187,10 @@ static bool is_double(struct pdi_scan *scan)
         hash = pdi_mix(hash, word);
     }
     struct pdi_recent *recent = &scan->recent[hash % PDI_RECENT_MAX];
-    int64_t apart = scan->frame.time_ns - recent->time_ns;
-    bool copy = recent->hash == hash && apart <= DOUBLE_NS && apart >= -DOUBLE_NS;
+    int64_t apart;
+    bool copy = recent->hash == hash &&
+                !__builtin_sub_overflow(scan->frame.time_ns, recent->time_ns, &apart) &&
+                apart <= DOUBLE_NS && apart >= -DOUBLE_NS;
     *recent = (struct pdi_recent){copy ? 0 : hash,
                                   scan->frame.time_ns}; /* a third is no copy of the second */
     return copy;

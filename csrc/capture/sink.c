@@ -285,7 +285,7 @@ static void move(const struct walk *walk, const struct pdi_column *column, struc
         move_bits(walk, values, from);
         break;
     default:
-        PDI_CHECK(false); /* a way of filling that the table does not have */
+        PDI_CHECK(false); /* a way of filling that no table has */
         break;
     }
     if (array->valid != NULL) {
