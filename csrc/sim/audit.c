@@ -281,16 +281,20 @@ static void check_hole(struct pdi_audit *audit, struct pdi_audience *audience,
 }
 
 /* Nobody holds back a writer of best effort. So a sample can be late by half of all numbers there are, and then its number
- * says that it is the newest; and what was newer before can come once more. */
-static bool came_round(const struct pdi_audit *audit, const struct pdi_author *author,
-                       uint32_t number, uint32_t last, bool had)
+ * says that it is the newest; and what was newer before can come once more. Late by what was heard, not by what was taken:
+ * where something found no room in a ring, that may be all that was put. */
+static bool came_round(const struct pdi_audit *audit, const struct pdi_audience *audience,
+                       const struct pdi_author *author, uint32_t number, uint32_t last, bool had)
 {
     uint8_t bits = audit->world->nodes[author->node].config.seq_bits;
     if (author->topic.reliable)
         return false;
     if (number >= last)
         return had;
-    return last - number >= UINT64_C(1) << (bits - 1);
+    const struct pdi_topic *topic = &author->topic;
+    uint64_t dropped = pdi_audit_ledger(audit, audience->node, topic->space, topic->resource * 2);
+    uint32_t heard = dropped == 0 ? last : author->count;
+    return heard - number >= UINT64_C(1) << (bits - 1);
 }
 
 static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_received *sample,
@@ -304,7 +308,7 @@ static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_re
     if (last == NULL)
         return;
     bool had = (*word & bit) != 0;
-    bool round = came_round(audit, author, stub->number, *last, had);
+    bool round = came_round(audit, audience, author, stub->number, *last, had);
     if (round && had) {
         *last = stub->number + 1;
         audit->foreign++;

@@ -2,6 +2,7 @@
  * else does. The file is long, as there are many rules. */
 #include <stdlib.h>
 
+#include "node/state.h"
 #include "sim/audit.h"
 #include "test.h"
 
@@ -237,6 +238,31 @@ static void test_comes_round(void)
     finish(&fixture);
 }
 
+/* If this fails, what a full ring had no room for does not count as heard, and a late one counts as a fault. */
+static void test_comes_round_past_a_full_ring(void)
+{
+    struct fixture fixture;
+    uint8_t payload[70][SIZE];
+    begin(&fixture);
+    fixture.world.nodes[0].config.seq_bits = 7;
+    fixture.audit.authors[fixture.author].topic.reliable = 0;
+    for (int i = 0; i < 70; i++)
+        put(&fixture, payload[i]);
+    for (int i = 0; i <= 30; i++)
+        take(&fixture, payload[i]);
+    CHECK_EQ(found(&fixture), 0);
+    take(&fixture, payload[6]);
+    CHECK_EQ(found(&fixture), 1);
+    take(&fixture, payload[30]);
+    pdi_drop(fixture.world.nodes[1].node, PYDDSI_AT_RING, PYDDSI_BY_FULL, 0, 2, 39, 0);
+    take(&fixture, payload[6]); /* late by 64, if the others came */
+    CHECK_EQ(found(&fixture), 0);
+    take(&fixture, payload[30]);
+    take(&fixture, payload[7]); /* late by 63 at most */
+    CHECK_EQ(found(&fixture), 1);
+    finish(&fixture);
+}
+
 /* If this fails, a reliable sample may be skipped, or lack at the end, and nobody notices. */
 static void test_holes(void)
 {
@@ -457,6 +483,7 @@ int main(void)
     test_moves();
     test_moves_and_comes_round();
     test_comes_round();
+    test_comes_round_past_a_full_ring();
     test_holes();
     test_edges();
     test_newcomer();
