@@ -6,8 +6,8 @@
  *
  * A member that does not move for slow_ms while others share the window with it is detached: it still hears everything and
  * is served while the window holds what it asks for, but the window does not wait for it. What it misses it reports
- * itself, as a gap: it begins where it joined, even if the window is past that by now. When it has caught up it holds the
- * window again. (One that has the window for itself is never detached: there is nobody to be protected from it, and its
+ * itself, as a gap: it begins where it joined, even if the window is past that by now. (For a zhe peer, which reports nothing,
+ * it is written here when it asks for what is gone.) When it has caught up it holds the window again. (One that has the window for itself is never detached: there is nobody to be protected from it, and its
  * writer waits.)
  */
 #include "node/state.h"
@@ -150,6 +150,17 @@ void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member,
         member->progress = now;
         conduit->members++;
         conduit->detached--;
+    }
+}
+
+/* A detached member asks for what is gone, and is one without extensions, that reports nothing: it is written down here, once. */
+void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit,
+                       struct pdi_member *member, uint64_t number, pdi_time now)
+{
+    if (number == member->acked && number < pdi_conduit_base(conduit)) {
+        write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
+        member->acked = pdi_conduit_base(conduit);
+        pdi_member_reattach(conduit, member, now);
     }
 }
 

@@ -236,6 +236,9 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
         if (number < base) {
             node->peers[peer].tells |= bit;
             pdi_bitset_set(node->talk, peer);
+            if (node->peers[peer].features == 0) {
+                pdi_member_missed(node, conduit, member, number, now);
+            }
         }
         wanted(node, conduit, peer, number, message->mask, now);
     }

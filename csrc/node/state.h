@@ -633,6 +633,8 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
 void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                       enum pyddsi_reason reason, pdi_time now);
 void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
+void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit,
+                       struct pdi_member *member, uint64_t number, pdi_time now);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
 void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
                             pdi_time now);

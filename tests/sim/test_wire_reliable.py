@@ -221,6 +221,30 @@ def test_detached_before_it_began(left: bool) -> None:  # noqa: FBT001 - a param
     assert window_of(pub).members == 2 - left
 
 
+def test_detached_zhe_peer_lacks() -> None:
+    """A peer that cannot report what it misses would miss it without a line anywhere; or each time it asks would count."""
+    sim = Sim(1)
+    node = sim.node("a", scout=1000.0, latency=0.0, slow=0.1)
+    silent, other = members(sim, node, 2)
+    pub = node.publisher(NUMBER)
+    sim.run(0.01)
+    assert pub.put(b"0")
+    for one in (silent, other):
+        one.say(wire.AckNack(1))
+    for i in range(1, 5):
+        assert pub.put(b"%d" % i)
+        other.say(wire.AckNack(i + 1))
+    sim.run(0.2)
+    assert window_of(pub).seqbase == 5
+    lost = ("window", "gap")
+    assert lost not in {(drop.place, drop.reason) for drop in node.drops()}, "it may have had it all"
+    for _ in range(3):
+        silent.say(wire.AckNack(1, mask=0b111))
+    assert [d.count for d in node.drops() if (d.place, d.reason) == lost] == [4]
+    silent.say(wire.AckNack(5))
+    assert window_of(pub).members == 2
+
+
 def is_stuck(pub: Publisher) -> bool:
     """Whether a window becomes full and then has no room for a long time."""
     for _ in range(40):
