@@ -39,9 +39,8 @@ class Times(ctypes.Structure):
 
 def build(folder: Path) -> ctypes.CDLL:
     """The loops in C, with the core's sources."""
-    sources = [
-        path for room in ("base", "wire", "capture") for path in (ROOT / "csrc" / room).glob("*.c")
-    ]
+    rooms = ("base", "capture", "wire")
+    sources = [file for room in rooms for file in (ROOT / "csrc" / room).glob("*.c")]
     library = folder / "container_core.so"
     include = [f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'csrc/include'}"]
     main_file = str(ROOT / "benchmarks/container_core.c")
@@ -83,11 +82,12 @@ def splits(library: ctypes.CDLL) -> None:
     memory = ctypes.create_string_buffer(SIZE)
     size = library.container_make(0, memory, ctypes.c_uint64(SIZE))
     chance = random.Random(1)
-    took, spent, undecided = [], ctypes.c_uint64(), 0
+    took, spent, found, undecided = [], ctypes.c_uint64(), ctypes.c_uint64(), 0
     for _ in range(SPLITS):
         at = chance.randrange(24, size - AHEAD)
         limit = ctypes.c_uint64(at + AHEAD)
-        status = library.container_split(memory, limit, ctypes.c_uint64(at), ctypes.byref(spent))
+        place = ctypes.c_uint64(at), ctypes.byref(spent), ctypes.byref(found)
+        status = library.container_split(memory, limit, *place)
         undecided += status != 0
         took.append(spent.value / 1e6)
     print(f"\na boundary at {SPLITS} random places, {undecided} undecided\n")
