@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyddsi import capture
+from pyddsi import capture, wire
 from pyddsi.capture.report import RESOURCES_MAX, WINDOWS_MAX, collect, render
 from pyddsi.capture.report._picture import SESSIONS_MAX
 from pyddsi.cli.demo import Teller, look_back
@@ -175,8 +175,6 @@ def test_silence_that_ends_well(tmp_path: Path) -> None:
 
 def capture_close() -> bytes:
     """A CLOSE without a reason."""
-    from pyddsi import wire  # noqa: PLC0415 - for this alone
-
     return wire.encode([wire.Close(b"id0", 0)])
 
 
@@ -202,6 +200,13 @@ def test_strange_names(tmp_path: Path) -> None:
     path = tmp_path / "<b>&'\".pcap"
     path.write_bytes(LOSS.read_bytes())
     assert str(path) in page_of(path).texts
+    named = wire.Declare(0, [wire.Resource(1, "/<i>&'")], committed=True)
+    said = [named, wire.SData(1, 1, b"x", reliable=True)]
+    frames = [
+        Frame(BEGIN + i, ("10.0.0.9", 20008), ("239.255.0.1", 7447), wire.encode([one]))
+        for i, one in enumerate(said)
+    ]
+    assert "/<i>&'" in page_of(write(tmp_path / "named.pcap", frames)).texts
 
 
 def test_bounded(tmp_path: Path) -> None:
@@ -225,8 +230,6 @@ def test_bounded(tmp_path: Path) -> None:
 
 
 def _many_resources(since: int) -> list[Frame]:
-    from pyddsi import wire  # noqa: PLC0415 - for this alone
-
     source, group = ("10.0.0.9", 20008), ("239.255.0.1", 7447)
     return [
         Frame(

@@ -138,7 +138,7 @@ FROM covered LEFT JOIN firsts ON of_file = file AND of_flow = flow AND of_epoch 
 
 def by_windows(spark: SparkSession, path: object) -> DataFrame:
     """The columns that can be computed, of messages that count and of ACKNACKs in a flow."""
-    rows = read(spark, path, "messages", RAW)  # type: ignore[arg-type]
+    rows = read(spark, path, "messages", RAW).cache()  # type: ignore[arg-type]
     rows.createOrReplaceTempView("m_raw")
     flows = added("flows", read(spark, path, "flows", ["file", "flow", "seq_bits", "last_ns"]))  # type: ignore[arg-type]
     flows.selectExpr("file", "flow", "CAST(seq_bits AS INT) AS bits").createOrReplaceTempView(
