@@ -47,20 +47,20 @@ static void answer(struct pdi_receiver *receiver)
 }
 
 /* With `feeding` and the lock: the packet in the slot, unpacked from the inbox or received. */
-static inline void feed_one(struct pdi_receiver *receiver, const struct pdi_tap_input *packet,
-                            bool unpacked, pdi_time now)
+static inline void feed_one(struct pdi_receiver *receiver, const uint8_t *slot,
+                            const pyddsi_endpoint *from, size_t size, bool unpacked, pdi_time now)
 {
     pyddsi_session *session = receiver->session;
     if (session->closed) {
         return;
     }
     if (pdi_tap_is_on(&session->tap)) {
-        struct pdi_tap_input input = *packet;
-        input.group = pdi_port_group(session->port, receiver->inbox, unpacked);
+        struct pdi_tap_input input = {slot, size, from,
+                                      pdi_port_group(session->port, receiver->inbox, unpacked)};
         pdi_session_tap_input(session, &input, now);
         return;
     }
-    pdi_node_input(session->node, packet->from, packet->size, now);
+    pdi_node_input(session->node, from, size, now);
 }
 
 /* With both: one packet that goes straight into the slot, or nothing. */
@@ -68,18 +68,16 @@ static unsigned feed_straight(struct pdi_receiver *receiver)
 {
     pyddsi_session *session = receiver->session;
     size_t room;
+    size_t size;
     pyddsi_endpoint from;
-    struct pdi_tap_input packet = {.from = &from};
     pdi_lock_take(&session->lock);
     uint8_t *slot = pdi_node_slot(session->node, &room);
     pdi_lock_give(&session->lock);
-    if (pdi_port_receive(session->port, receiver->inbox, slot, room, &packet.size, &from) !=
-        PYDDSI_OK) {
+    if (pdi_port_receive(session->port, receiver->inbox, slot, room, &size, &from) != PYDDSI_OK) {
         return 0;
     }
-    packet.data = slot;
     pdi_lock_take(&session->lock);
-    feed_one(receiver, &packet, false, pdi_session_now(session));
+    feed_one(receiver, slot, &from, size, false, pdi_session_now(session));
     pdi_session_leave(session);
     return 1;
 }
@@ -92,8 +90,8 @@ static unsigned feed(struct pdi_receiver *receiver)
     unsigned grip;
     do { /* ends with the inbox */
         size_t room;
+        size_t size;
         pyddsi_endpoint from;
-        struct pdi_tap_input packet = {.from = &from};
         if (count != 0 && count % BURST_MAX == 0) {
             answer(receiver);
         }
@@ -101,11 +99,10 @@ static unsigned feed(struct pdi_receiver *receiver)
         pdi_time now = pdi_session_now(session);
         for (grip = 0; grip < GRIP_MAX; grip++) {
             uint8_t *slot = pdi_node_slot(session->node, &room);
-            if (!pdi_port_unpack(session->port, receiver->inbox, slot, room, &packet.size, &from)) {
+            if (!pdi_port_unpack(session->port, receiver->inbox, slot, room, &size, &from)) {
                 break;
             }
-            packet.data = slot;
-            feed_one(receiver, &packet, true, now);
+            feed_one(receiver, slot, &from, size, true, now);
         }
         pdi_session_leave(session);
         count += grip;

@@ -103,7 +103,8 @@ int pdi_session_tap_begin(pyddsi_session *session, uint32_t ring_bytes)
 {
     const pyddsi_endpoint usual = {.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4};
     const pyddsi_endpoint *group = &session->options.group;
-    bool fits = ring_bytes >= RING_MIN && ring_bytes <= RING_MAX && (ring_bytes & (ring_bytes - 1)) == 0;
+    bool fits =
+        ring_bytes >= RING_MIN && ring_bytes <= RING_MAX && (ring_bytes & (ring_bytes - 1)) == 0;
     return fits ? pdi_tap_begin(&session->tap, ring_bytes, session->options.node.seq_bits,
                                 group->kind != 0 ? group : &usual)
                 : PYDDSI_BAD_ARGUMENT;

@@ -47,10 +47,10 @@ enum {
 
 /* One record in the ring, before its bytes. */
 struct pdi_tap_record {
-    uint32_t span;     /* in the ring, with its bytes; 0: nothing more comes before the ring's end */
-    uint32_t size;     /* bytes that are here */
-    uint64_t whole;    /* and that there were */
-    uint64_t time_ns;  /* since 1970 */
+    uint32_t span;    /* in the ring, with its bytes; 0: nothing more comes before the ring's end */
+    uint32_t size;    /* bytes that are here */
+    uint64_t whole;   /* and that there were */
+    uint64_t time_ns; /* since 1970 */
     uint64_t resource; /* of a sample, as on the wire */
     pyddsi_endpoint source, target;
     uint8_t direction; /* enum pdi_direction */

@@ -80,7 +80,7 @@ static int open_sockets(struct pdi_port *port, const struct pdi_port_options *op
         if (fd < 0) {
             return fd;
         }
-        port->sockets[port->count++] = 
+        port->sockets[port->count++] =
             (struct pdi_port_socket){.fd = fd, .own = own[i], .group = options->group[i]};
     }
     port->sockets[0].fd = pdi_port_socket_open(options, path, local, text);

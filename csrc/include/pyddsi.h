@@ -1383,14 +1383,14 @@ void pyddsi_scan_copy(pyddsi_scan *scan, pyddsi_copy *copy);
 int pyddsi_session_record(pyddsi_session *session, uint32_t ring_bytes);
 /* Nothing more is recorded, as when the session closes. What is in the ring can still be taken, and has to be: until END. */
 void pyddsi_session_record_stop(pyddsi_session *session);
-/* Fills |copy| (out, room, times, ends, count_max; used and count 0) with blocks of a pcapng file whose one interface has link
+/* Fills |into| (out, room, times, ends, count_max; used and count 0) with blocks of a pcapng file whose one interface has link
  * type 101; waits for the first of them. OK, also with none; END: the recording is over. One thread at a time; also after the
  * session was closed, but not after it was freed. */
-int pyddsi_session_record_take(pyddsi_session *session, pyddsi_copy *copy, uint64_t timeout_ns);
+int pyddsi_session_record_take(pyddsi_session *session, pyddsi_copy *into, uint64_t timeout_ns);
 
 enum {
     PYDDSI_RECORD_BYTES = 16777216, /* of a ring: some tenths of a second of a busy network */
-    PYDDSI_RECORD_CONDUIT = 255, /* what was on no wire, but in shared memory, stands on it */
+    PYDDSI_RECORD_CONDUIT = 255,    /* what was on no wire, but in shared memory, stands on it */
 };
 
 typedef struct {

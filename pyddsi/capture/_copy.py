@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import pyddsi
 from pyddsi._native import ffi, lib
@@ -53,6 +53,20 @@ class Copied:
     frames: int = 0
     left_out: int = 0
     disordered: int = 0
+
+
+class Output(Protocol):
+    """Where frames go: what kind of file that is, and its interfaces."""
+
+    links: list[int]
+
+    @property
+    def format(self) -> int:
+        """1 pcap, 2 pcapng."""
+        ...
+
+    def link(self, link: int) -> None:
+        """Another interface."""
 
 
 @dataclass
@@ -95,7 +109,7 @@ class Copier:
         capture: Capture,
         members: list[Member],
         request: Request,
-        output: _Output,
+        output: Output,
         secrets: Any,
     ) -> None:
         self.members = members

@@ -66,7 +66,10 @@ def _packets(names: list[tuple[int, int, str]]) -> Iterator[bytes]:
     for space in sorted({one[0] for one in names}):
         waiting: list[wire.Declaration] = []
         size = 0
-        marks: list[wire.Message] = [wire.Conduit(CONDUIT), *([wire.RSpace(space)] if space else ())]
+        marks: list[wire.Message] = [
+            wire.Conduit(CONDUIT),
+            *([wire.RSpace(space)] if space else ()),
+        ]
         for _, rid, name in [one for one in names if one[0] == space] + [(space, 0, "")]:
             if waiting and (size > PACKET_BYTES or not name):
                 yield wire.encode([*marks, wire.Declare(number, waiting)])

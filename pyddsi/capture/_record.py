@@ -20,7 +20,7 @@ from array import array
 from dataclasses import dataclass
 from functools import partial
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 from weakref import WeakSet
 
 from pyddsi._native import ffi, lib
@@ -109,7 +109,7 @@ class _Interface:
         from pyddsi.capture._live import Live  # noqa: PLC0415
 
         self._live = Live(interface)
-        self._capture = open_capture(self._live, **settings)
+        self._capture = open_capture(cast("BinaryIO", self._live), **settings)
         self._left_out = 0
 
     def frames(self, files: Files) -> Iterator[Frames]:
@@ -235,7 +235,7 @@ class Recorder:
             files.end()
         except CaptureError as error:
             self.problem = error
-            log.error("the recording %s has ended: %s", self._title, error)
+            log.error("the recording %s has ended: %s", self._title, error)  # noqa: TRY400 - the words say all
         finally:
             self._last = self._source.counts()
             self._source.finish()

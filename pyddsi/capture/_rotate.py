@@ -236,11 +236,9 @@ class Files:
         if self.links:
             out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
             lost = self.lost - self._lost_before
-            lib.pyddsi_write_statistics(
-                time_ns(), self._frames + lost, lost, out, HEAD_BYTES, at
-            )
+            lib.pyddsi_write_statistics(time_ns(), self._frames + lost, lost, out, HEAD_BYTES, at)
             self._put(bytes(ffi.buffer(out, at[0])))
-        if self._file is not None and self._path.name != STDOUT:
+        if self._path.name != STDOUT:
             self._file.close()
         self._file = None
 

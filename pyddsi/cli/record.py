@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyddsi
@@ -209,15 +209,16 @@ def run(options: argparse.Namespace) -> int:
     """Record."""
     _check(options)
     begun = time.monotonic()
-    recorder = None
-    with terminable():
-        try:
-            with _recorder(options) as recorder:
+    lost = 0
+    try:
+        with terminable(), ExitStack() as stack:
+            recorder = stack.enter_context(_recorder(options))
+            try:
                 _run(options, recorder)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        finally:
-            if recorder is not None:
-                recorder.finish()
+            finally:
+                stack.close()  # the farewell is in the file as well
+                lost = recorder.counts.lost
                 _say_all(options, recorder, time.monotonic() - begun)
-    return 1 if recorder.counts.lost else 0
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return 1 if lost else 0

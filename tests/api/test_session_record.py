@@ -285,7 +285,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
                 session.record(name)
         for wrong in ({"max_size": 5}, {"max_time": 0.0}, {"count": 0}, {"keep": 2}):
             with pytest.raises(ValueError, match=next(iter(wrong))):
-                session.record(tmp_path / "new.pcapng", **wrong)  # type: ignore[arg-type]
+                session.record(tmp_path / "new.pcapng", **wrong)
         assert path.read_bytes() == b"precious"
         with session.record(path, overwrite=True):
             with pytest.raises(CaptureError, match="is being recorded into"):
@@ -311,7 +311,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert isinstance(recorder.problem, CaptureError)
-        with pytest.raises(CaptureError, match="run.pcapng cannot be written on: File too large"):
+        with pytest.raises(CaptureError, match="cannot be written on: File too large"):
             recorder.close()
         recorder.close()  # it was said
         with one.record(tmp_path / "next.pcapng"):
@@ -351,7 +351,7 @@ def test_an_interface(tmp_path: Path) -> None:
     try:
         recorder = capture.record("lo", path, ports=(port,))
     except PermissionError as error:
-        assert "CAP_NET_RAW" in str(error)  # noqa: PT017 - it depends on who runs the tests
+        assert "CAP_NET_RAW" in str(error)
         return
     with recorder:
         plain = {"interface": "lo", "shared_memory": False, "group": where}

@@ -130,8 +130,10 @@ static void test_datagrams(void)
     CHECK_EQ(second.flags, 1);
     CHECK_EQ(second.wire_size - second.size, 6);
     CHECK_EQ(times[1], dropped.time_ns);
-    CHECK_TEXT(second.comment, "longer than a packet may be, and cut; 2 dropped as a packet that came in because it is "
-                               "larger than the receiver's limit");
+    CHECK_TEXT(
+        second.comment,
+        "longer than a packet may be, and cut; 2 dropped as a packet that came in because it is "
+        "larger than the receiver's limit");
     pdi_tap_fini(tap);
 }
 
@@ -191,8 +193,7 @@ static void test_samples(void)
         if (i >= 132) {
             CHECK_EQ(message.first, 2);
             CHECK_EQ(message.fragments, i == 132 ? 3 : 0);
-            CHECK_EQ(message.payload.data[1],
-                     (uint8_t)(((i - 132) * 60000 + 1) * 7 + 150000));
+            CHECK_EQ(message.payload.data[1], (uint8_t)(((i - 132) * 60000 + 1) * 7 + 150000));
         }
     }
     pdi_tap_fini(tap);
@@ -442,9 +443,8 @@ static void test_sessions(bool shared)
                                  .size = 40,
                                  .how = 3,
                                  .patient = true};
-    struct live_reader reader = {.session = b,
-                                 .subscriber = live_subscriber(b, 7, 4096, PYDDSI_WAIT),
-                                 .until = count};
+    struct live_reader reader = {
+        .session = b, .subscriber = live_subscriber(b, 7, 4096, PYDDSI_WAIT), .until = count};
     (void)live_match(a, writer.publisher, 1);
     live_read_begin(&reader);
     live_write_begin(&writer);
@@ -463,8 +463,8 @@ static void test_sessions(bool shared)
         (void)pthread_join(recorders[i].thread, NULL);
         pyddsi_session_count(recorders[i].session, &counts[i]);
         (void)pyddsi_session_stats(recorders[i].session, &stats[i]);
-        CHECK_EQ(recorders[i].sent, counts[i].sent_receive + counts[i].sent_housekeeping +
-                                        counts[i].sent_application);
+        CHECK_EQ(recorders[i].sent,
+                 counts[i].sent_receive + counts[i].sent_housekeeping + counts[i].sent_application);
         CHECK_EQ(recorders[i].heard, stats[i].packets_in);
     }
     CHECK_EQ(recorders[0].samples, lane_put);

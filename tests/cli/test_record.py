@@ -139,7 +139,11 @@ def test_tshark_reads_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be(
-    arguments: list[str], why: str, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    why: str,
+    capsys: Captured,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A mistake would be answered by a traceback, or by a file that holds nothing."""
     monkeypatch.chdir(tmp_path)
