@@ -2,7 +2,8 @@
  *
  * Addresses. Bit i of the new address is bit i of the old one, turned round if a keyed hash of the bits before it says so.
  * So a prefix decides what becomes of the next bit and nothing else does: networks stay networks. (This is how Crypto-PAn
- * does it; the hash here is the maps' SipHash.)
+ * does it; the hash here is the maps' SipHash.) Where the first byte of an IPv4 address would become one of a group or of
+ * loopback, it is turned again until it does not, so no two addresses become one.
  */
 #include "capture/hide.h"
 
@@ -39,30 +40,40 @@ static unsigned kept_bits(const pyddsi_endpoint *at, bool four)
                                                              : 0;
 }
 
+/* Turns the bits |from| .. |until| of an address, each as those before it say. */
+static void turn_bits(const struct pdi_hide *hide, uint64_t state, const uint8_t *old, uint8_t *out,
+                      unsigned from, unsigned until)
+{
+    for (unsigned i = 0; i < until; i++) {
+        unsigned bit = (unsigned)old[i / 8] >> (7 - i % 8) & 1U;
+        unsigned turn = i >= from ? (unsigned)hash_of(hide, state, i) & 1U : 0;
+        out[i / 8] ^= (uint8_t)(turn << (7 - i % 8));
+        state = hash_of(hide, state, 1000 + bit);
+    }
+}
+
+/* Whether an IPv4 address that begins so means something of its own. */
+static bool is_special(uint8_t first)
+{
+    return (first & 0xf0) == 0xe0 || first == 127 || first == 0;
+}
+
 void pdi_hide_endpoint(const struct pdi_hide *hide, pyddsi_endpoint *endpoint)
 {
     bool four = endpoint->kind == 4 || endpoint->kind == 14;
     bool group = four ? (endpoint->ip[0] & 0xf0) == 0xe0 : endpoint->ip[0] == 0xff;
-    unsigned bits = four ? 32 : 128;
     if (group || endpoint->kind == 0) {
         return;
     }
     uint8_t old[16];
     memcpy(old, endpoint->ip, sizeof old);
-    uint64_t state = four ? 4 : 6;
-    for (unsigned i = 0; i < bits; i++) {
-        unsigned bit = (unsigned)old[i / 8] >> (7 - i % 8) & 1U;
-        if (i >= kept_bits(endpoint, four)) {
-            unsigned turn = (unsigned)hash_of(hide, state, i) & 1U;
-            endpoint->ip[i / 8] ^= (uint8_t)(turn << (7 - i % 8));
-        }
-        state = hash_of(hide, state, 1000 + bit);
-    }
-    if (four &&
-        ((endpoint->ip[0] & 0xf0) == 0xe0 || endpoint->ip[0] == 127 || endpoint->ip[0] == 0) &&
-        kept_bits(endpoint, four) == 0) {
-        endpoint->ip[0] =
-            (uint8_t)(0x0a ^ (old[0] & 1)); /* no address becomes one of another kind */
+    unsigned kept = kept_bits(endpoint, four);
+    turn_bits(hide, four ? 4 : 6, old, endpoint->ip, kept, four ? 32 : 128);
+    /* no address becomes one of another kind: what comes round to itself comes past an ordinary one before */
+    for (unsigned round = 0; four && kept == 0 && is_special(endpoint->ip[0]) && round < 256;
+         round++) {
+        uint8_t first = endpoint->ip[0];
+        turn_bits(hide, 4, &first, endpoint->ip, 0, 8);
     }
 }
 

@@ -392,6 +392,7 @@ void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *pac
 void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns)
 {
     trace->event_count = 0;
+    trace->packet_number = 0; /* what ends now, no frame shows */
     if (trace->parties[party].used && trace->parties[party].last_ns != PDI_NONE64 &&
         time_ns != PDI_TIME_NONE) {
         pdi_seen_heard(trace, party, time_ns, true);
