@@ -68,9 +68,8 @@ def _is_plain(member: Member) -> bool:
 
 def _is_large(members: Iterable[Member]) -> bool:
     members = list(members)
-    return all(map(_is_plain, members)) and LARGE_BYTES <= sum(
-        Path(str(member.source)).stat().st_size for member in members
-    )
+    sizes = (Path(str(member.source)).stat().st_size for member in members)
+    return all(map(_is_plain, members)) and sum(sizes) >= LARGE_BYTES
 
 
 def _whole(groups: list[list[Member]]) -> Iterator[Run]:
@@ -86,10 +85,11 @@ def runs_of(
 
     indexes: those of all members, if they are wanted; None: they would not be kept
     """
+    members = list(members)
     groups = recordings(members)
     bounded = request.start_ns != NONE or request.stop_ns != EVER
     ranged = bounded and request.table in TOLD_AT_ONCE and indexes is not None
-    if not ranged or not _is_large(sum(groups, [])):
+    if not ranged or not _is_large(members):
         yield from _whole(groups)
         return
     try:

@@ -88,7 +88,9 @@ def test_a_time_of_a_large_file(
 
     def wanted() -> list[tuple[object, ...]]:
         opened = capture.open([path, other], chain="off").batches(table, start=start, stop=stop)
-        return [tuple(row.values()) for batch in opened for row in pa.record_batch(batch).to_pylist()]
+        return [
+            tuple(row.values()) for batch in opened for row in pa.record_batch(batch).to_pylist()
+        ]
 
     whole = wanted()
     assert whole

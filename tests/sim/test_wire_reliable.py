@@ -237,7 +237,9 @@ def test_detached_zhe_peer_lacks() -> None:
     sim.run(0.2)
     assert window_of(pub).seqbase == 5
     lost = ("window", "gap")
-    assert lost not in {(drop.place, drop.reason) for drop in node.drops()}, "it may have had it all"
+    assert lost not in {(drop.place, drop.reason) for drop in node.drops()}, (
+        "it may have had it all"
+    )
     for _ in range(3):
         silent.say(wire.AckNack(1, mask=0b111))
     assert [d.count for d in node.drops() if (d.place, d.reason) == lost] == [4]
