@@ -351,6 +351,41 @@ MUTANTS = [
         "check",
         "tests/capture_write",
     ),
+    Mutant(
+        "tap: nobody tells the taker that there is something",
+        "api",
+        "(void)pdi_bell_ring(&tap->some); if (used",
+        "if (used",
+        "tests/api_tap",
+    ),
+    Mutant(
+        "tap: the end of the ring counts as room",
+        "api",
+        "head - tail + skip + span > tap->size",
+        "head - tail + span > tap->size",
+        "tests/api_tap",
+    ),
+    Mutant(
+        "tap: all samples of shared memory have one number",
+        "api",
+        "encode(made, record, speaker->next++, pieces)",
+        "encode(made, record, speaker->next, pieces)",
+        "tests/api_tap",
+    ),
+    Mutant(
+        "tap: a connection begins where the one before it did",
+        "api",
+        "(uint32_t)(made->connections << 20)",
+        "(uint32_t)(made->connections * 0)",
+        "tests/api_tap",
+    ),
+    Mutant(
+        "tap: a record goes on where another one stopped",
+        "api",
+        "tap->made->done = 0; return PYDDSI_OK;",
+        "return PYDDSI_OK;",
+        "tests/api_tap",
+    ),
 ]
 
 

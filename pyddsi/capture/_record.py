@@ -29,7 +29,7 @@ from pyddsi.capture._rotate import Files
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import TracebackType
 
     from pyddsi.session import Session
@@ -79,7 +79,7 @@ class _Inside:
         self._copy.ends = ffi.from_buffer("uint32_t[]", self._ends, require_writable=True)
         self._copy.room, self._copy.count_max = ROOM, FRAMES
 
-    def frames(self, files: Files) -> Iterator[Frames]:
+    def frames(self, _files: Files) -> Iterator[Frames]:
         """Until the session ends, or `stop`."""
         view, copy = memoryview(self._memory), self._copy
         while lib.pyddsi_session_record_take(self._raw, copy, TAKE_NS) == lib.PYDDSI_OK:

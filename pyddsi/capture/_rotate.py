@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -223,10 +224,8 @@ class Files:
         self._count(frames[-1] if frames else 0, len(frames))
         file, self._file = self._file, None
         if file is not None and self._path.name != STDOUT:
-            try:
+            with suppress(OSError):  # then it is cut off, which readers can tell
                 file.truncate(self._size)
-            except OSError:
-                pass  # then it is cut off, which readers can tell
             file.close()
 
     def end(self) -> None:

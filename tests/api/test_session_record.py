@@ -153,12 +153,14 @@ def test_connections(tmp_path: Path, kind: str) -> None:
 def test_why_something_was_dropped(tmp_path: Path) -> None:
     """A packet that was refused would stand there as if it had been taken."""
     path = tmp_path / "run.pcapng"
-    with pyddsi.open(group=group(), record=path) as session:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-            where = session.endpoint
-            stranger.sendto(b"\xff\xff", (where.address, where.port))
-            stranger.sendto(wire.encode([wire.AckNack(1)]), (where.address, where.port))
-            session.wait(TIMEOUT, lambda: sum(drop.count for drop in session.drops()) >= 2)
+    with (
+        pyddsi.open(group=group(), record=path) as session,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
+    ):
+        where = session.endpoint
+        stranger.sendto(b"\xff\xff", (where.address, where.port))
+        stranger.sendto(wire.encode([wire.AckNack(1)]), (where.address, where.port))
+        session.wait(TIMEOUT, lambda: sum(drop.count for drop in session.drops()) >= 2)
     data = path.read_bytes()
     assert data.count(b"1 dropped as a packet that came in because its bytes break a rule") == 1
     assert data.count(b"because it came from an address without a session") == 1
@@ -287,9 +289,11 @@ def test_what_cannot_be(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match=next(iter(wrong))):
                 session.record(tmp_path / "new.pcapng", **wrong)
         assert path.read_bytes() == b"precious"
-        with session.record(path, overwrite=True):
-            with pytest.raises(CaptureError, match="is being recorded into"):
-                session.record(tmp_path / "second.pcapng")
+        with (
+            session.record(path, overwrite=True),
+            pytest.raises(CaptureError, match="is being recorded into"),
+        ):
+            session.record(tmp_path / "second.pcapng")
     with pytest.raises(ClosedError):
         session.record(tmp_path / "third.pcapng")
     assert not (tmp_path / "third.pcapng").exists()
