@@ -21,9 +21,10 @@ from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
 from pyddsi._looking import Looking
 from pyddsi._native import Keeper, ffi, lib
 from pyddsi._opening import fill, refusal
+from pyddsi._recorded import Recorded
 from pyddsi._values import FOREVER, SECOND, nanoseconds
 from pyddsi.config import Config
-from pyddsi.errors import CaptureError, ClosedError, OpenError
+from pyddsi.errors import ClosedError, OpenError
 from pyddsi.publisher import Publisher
 from pyddsi.subscriber import Subscriber
 
@@ -80,7 +81,7 @@ def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
     return session
 
 
-class Session(Looking, Declaring[Publisher, Subscriber]):
+class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
     """
     One participant on real sockets. Made by `pyddsi.open`, ended by `close` or a with block.
 
@@ -288,51 +289,6 @@ class Session(Looking, Declaring[Publisher, Subscriber]):
                 dispatcher = self._dispatcher = Dispatcher(self)
         if dispatcher is not None:
             dispatcher.set(subscriber, function)
-
-    def record(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        max_size: int | None = None,
-        max_time: float | None = None,
-        keep: int | None = None,
-        count: int | None = None,
-        overwrite: bool = False,
-    ) -> Recorder:
-        """
-        Record what this session says and hears into a pcapng file, until that is closed, or the session is.
-
-        max_size, max_time: begin another file (run_00001.pcapng, run_00002.pcapng, ...) before one has more bytes than this,
-        or holds more seconds
-        keep: of these, only the newest so many
-        count: end after so many packets
-        overwrite: files that exist, instead of an error
-
-        It needs no privilege, and the session never waits for it: what finds no room is left out, and counted. Raises
-        CaptureError if the file exists or cannot be written, or the session is being recorded.
-        """
-        from pyddsi.capture._record import of_session  # noqa: PLC0415 - few are recorded
-        from pyddsi.capture._rotate import Files  # noqa: PLC0415
-
-        with self._lock:
-            if self._recorder is not None and not self._recorder.closed:
-                raise CaptureError(
-                    f"{self.title} is being recorded into {self._recorder.files[-1]}; close() that first"
-                )
-            if self.closed:
-                raise self.closed_error()
-            files = Files(
-                path,
-                max_size=max_size,
-                max_time=max_time,
-                keep=keep,
-                count=count,
-                overwrite=overwrite,
-            )
-            begun_ns = self._wall_ns if self._recorded else None
-            self._recorded = False
-            self._recorder = of_session(self, self._keeper, self._local, files, begun_ns)
-            return self._recorder
 
     # ---- declarations ----
 

@@ -28,7 +28,12 @@ SECTIONS: list[tuple[str, list[Part]]] = [
     ("pyddsi.open", [("session.py", "open")]),
     (
         "Session",
-        [("session.py", "Session"), ("_declare.py", "Declaring"), ("_looking.py", "Looking")],
+        [
+            ("session.py", "Session"),
+            ("_recorded.py", "Recorded"),
+            ("_declare.py", "Declaring"),
+            ("_looking.py", "Looking"),
+        ],
     ),
     (
         "Publisher",
