@@ -140,7 +140,7 @@ def test_filters_go_to_the_core(spark: SparkSession) -> None:
     columns = ["ts", "kind", "rid", "usn", "seq_event", "reliable"]
     for condition in conditions:
         without = frame_of(spark, LOSS, columns=columns, pushdown="off").where(condition)
-        pushed = frame_of(spark, LOSS, columns=columns).where(condition)
+        pushed = frame_of(spark, LOSS, columns=columns, pushdown="on").where(condition)
         assert rows_of(pushed) == rows_of(without), condition
         plan = pushed._jdf.queryExecution().executedPlan().toString()
         assert ("Filter (" in plan) == (" OR " in condition), plan
