@@ -111,7 +111,7 @@ def _collect(options: argparse.Namespace) -> Any:
         if options.engine == "spark" or (options.master and options.engine is None):
             from pyddsi.spark.report import collect  # noqa: PLC0415 - a heavy import
 
-            return collect(options)
+            return collect(opened(options), options.master)
         if options.master:
             raise UsageError("--master is of Spark; leave out --engine local")
         from pyddsi.capture import report  # noqa: PLC0415 - as above

@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyddsi import capture
+from pyddsi.capture import Capture
 from pyddsi.capture._found import BAD_ENDS, COLUMNS, LISTED_MAX, Found, made
 from pyddsi.capture._scan import NONE, Problem
 from pyddsi.capture._tally import LEAST, MOST, Count, Tally
@@ -31,9 +32,6 @@ from pyddsi.errors import CaptureError
 from pyddsi.spark._histogram import percentile_of, percentiles
 from pyddsi.spark._session import Paths, read, session
 from pyddsi.spark.views import added
-
-if TYPE_CHECKING:
-    import argparse
 
 __all__ = ["collect", "picture"]
 
@@ -211,25 +209,30 @@ def picture(spark: SparkSession, path: Paths, **options: object) -> Picture:
     return shown
 
 
-def collect(options: argparse.Namespace) -> Picture:
-    """For the options of `pyddsi analyse`."""
-    from pyddsi.cli._arguments import UsageError  # noqa: PLC0415 - the command's own
-    from pyddsi.cli._captures import opened  # noqa: PLC0415 - as above
+def collect(run: Capture, master: str | None = None) -> Picture:
+    """
+    The same as `pyddsi.capture.report.collect`, by Spark: by the session that there is, or one that is made for it.
 
-    if "-" in options.files:
-        raise UsageError(
-            "Spark cannot read standard input; save it as a file, or leave out --engine spark"
+    master: of Spark, if one has to be made
+    """
+    if any(not isinstance(member.source, str) or member.source == "-" for member in run.members):
+        raise CaptureError(
+            "Spark cannot read standard input; save it as a file, or let one process read it"
         )
-    run = opened(options)
     mine = SparkSession.getActiveSession() is None
-    spark = session(master=options.master, conf={"spark.ui.showConsoleProgress": "false"})
+    spark = session(master=master, conf={"spark.ui.showConsoleProgress": "false"})
     if mine:
         spark.sparkContext.setLogLevel("FATAL")
-    settings: dict[str, object] = {"dedupe": options.dedupe}
-    settings |= {"ports": options.port} if options.port else {}
-    settings |= {"seq_bits": options.seq_bits} if options.seq_bits else {}
+    asked = run.settings
+    settings: dict[str, object] = {
+        "ports": asked.ports,
+        "seq_bits": asked.seq_bits or "auto",
+        "learn": asked.learn,
+        "extensions": asked.extensions,
+        "dedupe": asked.dedupe,
+    }
     try:
-        shown = picture(spark, options.files, **settings)
+        shown = picture(spark, run.files, **settings)
     finally:
         if mine:
             spark.stop()
