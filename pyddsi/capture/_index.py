@@ -22,7 +22,7 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +54,30 @@ class Chunk(NamedTuple):
     last_ns: int
 
 
+class States:
+    """What is known at the start of each chunk, packed: a large file has thousands of chunks, and a query needs a few."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: Iterable[bytes] = ()) -> None:
+        self.packed = list(packed)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def __getitem__(self, at: int) -> bytes:
+        try:
+            return zlib.decompress(self.packed[at])
+        except zlib.error:
+            raise CaptureError(
+                "an index has a state that is none; it is made anew if you delete it"
+            ) from None
+
+    def append(self, state: bytes) -> None:
+        """Of the next chunk."""
+        self.packed.append(zlib.compress(state, 1))
+
+
 @dataclass
 class Index:
     """
@@ -71,7 +95,7 @@ class Index:
     size: int = 0
     frames: int = 0
     chunks: list[Chunk] = field(default_factory=list)
-    snapshots: list[bytes] = field(default_factory=list)
+    snapshots: States = field(default_factory=States)
     end: bytes = b""
     problems: list[Problem] = field(default_factory=list)
     origin: str = "built"
@@ -151,7 +175,10 @@ def _build(
     scan = Scan(settings)
     if known is not None and scan.restore(known.snapshots[-1]):
         index = Index(
-            source.name, chunks=known.chunks[:], snapshots=known.snapshots[:], origin="extended"
+            source.name,
+            chunks=known.chunks[:],
+            snapshots=States(known.snapshots.packed),
+            origin="extended",
         )
         source.seek(index.chunks[-1].offset)
     else:
@@ -159,7 +186,8 @@ def _build(
         if begin is not None and not scan.restore(begin):
             raise CaptureError(f"{source.name}: the state of the file before it cannot be read")
         scan.begin(0)
-        index = Index(source.name, chunks=[Chunk(0, 0, NONE, NONE)], snapshots=[scan.snapshot()])
+        index = Index(source.name, chunks=[Chunk(0, 0, NONE, NONE)])
+        index.snapshots.append(scan.snapshot())
         if source.size is not None:
             source.seek(0)
     _walk(source, scan, index, progress)
@@ -201,7 +229,7 @@ def _save(
     path: str, settings: Settings, begin: bytes | None, index: Index, folder: str | None
 ) -> None:
     """Beside the file, else in the cache; where neither can be written it is made anew next time."""
-    packed = [zlib.compress(state, 1) for state in [*index.snapshots, index.end]]
+    packed = [*index.snapshots.packed, zlib.compress(index.end, 1)]
     head: dict[str, Any] = {
         "magic": MAGIC,
         "format": FORMAT,
@@ -237,7 +265,7 @@ def _save(
 
 
 def _read(place: Path) -> tuple[dict[str, Any], list[bytes]] | None:
-    """A kept index, if it is one and whole."""
+    """A kept index, if it is one and whole; its states packed."""
     try:
         with place.open("rb") as file:
             size, _, crc = file.readline(64).decode("ascii").strip().partition(" ")
@@ -253,8 +281,8 @@ def _read(place: Path) -> tuple[dict[str, Any], list[bytes]] | None:
                 state = file.read(count)
                 if len(state) != count or zlib.crc32(state) != sum_:
                     return None
-                states.append(zlib.decompress(state))
-    except (OSError, ValueError, KeyError, TypeError, zlib.error, MemoryError):
+                states.append(state)
+    except (OSError, ValueError, KeyError, TypeError, MemoryError):
         return None
     return head, states
 
@@ -299,12 +327,12 @@ def _load(
             indexed,
             int(head["frames"]),
             chunks,
-            states[:-1],
-            states[-1],
+            States(states[:-1]),
+            zlib.decompress(states[-1]),
             [Problem(path, str(kind), str(words)) for kind, words in head["problems"]],
             "read",
         )
-    except (KeyError, TypeError, ValueError, OSError):
+    except (KeyError, TypeError, ValueError, OSError, zlib.error):
         return None, f"the index {place} is damaged"
     return index, ""
 

@@ -218,10 +218,10 @@ class Folder:
         """A part of a file, cut where chunks begin, into pieces of about this size."""
         index = self.index(seen)
         found = [Range(start, stop, self.state_at(seen, start))]
-        for chunk, state in zip(index.chunks, index.snapshots, strict=True):
+        for i, chunk in enumerate(index.chunks):
             if start < chunk.offset < stop and chunk.offset - found[-1].start >= split:
                 found[-1].stop = chunk.offset
-                found.append(Range(chunk.offset, stop, state))
+                found.append(Range(chunk.offset, stop, index.snapshots[i]))
         return found
 
 

@@ -48,9 +48,9 @@ def test_kept(path: Path) -> None:
     first, second = index(path), index(path)
     assert (first.origin, second.origin) == ("built", "read")
     assert len(first.chunks) > 5
-    assert (first.chunks, first.snapshots, first.end) == (
+    assert (first.chunks, first.snapshots.packed, first.end) == (
         second.chunks,
-        second.snapshots,
+        second.snapshots.packed,
         second.end,
     )
     assert first.frames == len(rows(path, "packets"))

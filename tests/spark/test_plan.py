@@ -120,8 +120,10 @@ def test_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows(pattern, columns=",".join(columns)) == wanted
     monkeypatch.setattr(_index, "CHUNK_BYTES", 40_000)
     assert rows(pattern, columns=",".join(columns), splitSize="64k") == wanted
-    assert rows(pattern, columns=",".join(columns), splitSize="64k", chain="off") != wanted
-    sessions = rows(pattern, table="sessions", splitSize="64k", columns="session,end,open_pkt")
+    with pytest.warns(CaptureWarning, match="with other settings; it was made anew"):
+        assert rows(pattern, columns=",".join(columns), splitSize="64k", chain="off") != wanted
+    with pytest.warns(CaptureWarning, match="with other settings; it was made anew"):
+        sessions = rows(pattern, table="sessions", splitSize="64k", columns="session,end,open_pkt")
     same("sessions", sessions, one_reader(pattern, "sessions", ["session", "end", "open_pkt"]))
     files = rows(pattern, table="files", splitSize="64k")
     assert [row["recording"] for row in files] == [0, 0, 0]
