@@ -144,7 +144,7 @@ def test_filters_go_to_the_core(spark: SparkSession) -> None:
         assert rows_of(pushed) == rows_of(without), condition
         plan = pushed._jdf.queryExecution().executedPlan().toString()
         assert ("Filter (" in plan) == (" OR " in condition), plan
-    assert rows_of(frame_of(spark, LOSS, columns=columns).where("kind = 7"))
+    assert rows_of(frame_of(spark, LOSS, columns=columns, pushdown=True).where("kind = 7"))
 
 
 def test_filters_need_no_setting(spark: SparkSession) -> None:
