@@ -331,7 +331,7 @@ void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *pa
     if (party->last_ns == PDI_NONE64) {
         party->first_ns = packet->time_ns;
     } else if (party->sessions != PDI_NONE32) {
-        pdi_seen_heard(trace, packet->source, packet->time_ns, false);
+        pdi_seen_heard(trace, packet->source, packet->time_ns);
     }
     party->last_ns = packet->time_ns > party->last_ns ? packet->time_ns : party->last_ns;
 }
@@ -395,6 +395,6 @@ void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns)
     trace->packet_number = 0; /* what ends now, no frame shows */
     if (trace->parties[party].used && trace->parties[party].last_ns != PDI_NONE64 &&
         time_ns != PDI_TIME_NONE) {
-        pdi_seen_heard(trace, party, time_ns, true);
+        pdi_seen_heard(trace, party, time_ns);
     }
 }

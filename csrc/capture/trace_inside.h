@@ -127,7 +127,7 @@ static inline unsigned pdi_seen_side(const struct pdi_seen *session, uint32_t pa
 
 void pdi_seen_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                       const pyddsi_message *message, pyddsi_note *note);
-void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end);
+void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns);
 /* It is over at this time, which the packet at hand shows. */
 void pdi_seen_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t time_ns);
 void pdi_seen_free(struct pdi_trace *trace, uint32_t index);

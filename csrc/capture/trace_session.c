@@ -179,10 +179,10 @@ static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int6
     return !ends;
 }
 
-void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns, bool end)
+void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns)
 {
     struct pdi_party *party = &trace->parties[index];
-    if (time_ns < party->last_ns || (time_ns - party->last_ns <= party->silence_ns && !end)) {
+    if (time_ns < party->last_ns || time_ns - party->last_ns <= party->silence_ns) {
         return;
     }
     int64_t least = INT64_MAX;

@@ -198,6 +198,26 @@ static void test_batches(void)
     }
 }
 
+/* If it failed, a batch without a limit of its own would be filled beyond its memory. */
+static void test_narrow_batches(void)
+{
+    file_begin();
+    for (uint64_t n = 0; n < 100; n++)
+        udp(&alice, &group, 150 * n % 16384, 150); /* more than a frame needs to begin */
+    whole(PYDDSI_TABLE_MESSAGES, 0);
+    CHECK_EQ(one.rows.count, 15000);
+    two.rows = (struct scanned_rows){0};
+    two.batches = 0;
+    two.capacity = 2990; /* what such a packet may need, and a little */
+    open_at(&two, PYDDSI_TABLE_MESSAGES, UINT32_MAX);
+    CHECK_EQ(scanned_read(&two, memory, file_size), file_size);
+    two.capacity = 0; /* the end wants more at once */
+    scanned_take(&two);
+    scanned_finish(&two, true);
+    CHECK(two.batches > 2);
+    check_same(PYDDSI_TABLE_MESSAGES, 2990);
+}
+
 /* If it failed, rows would depend on how many bytes of the file are read at once. */
 static void test_blocks(void)
 {
@@ -241,6 +261,10 @@ static void test_parts(void)
             two.scan->limit = cut;
             size_t at = scanned_read(&two, memory, file_size);
             CHECK(at >= cut || at == file_size);
+            open_at(&two, table, 100);
+            two.scan->limit = at; /* where a frame begins, it is not read */
+            two.rows = (struct scanned_rows){0};
+            CHECK_EQ(scanned_read(&two, memory, file_size), at);
             size_t size = pdi_scan_store(two.scan, snapshot, SNAPSHOT_ROOM);
             scanned_finish(&two, false);
             open_at(&two, table, 100);
@@ -284,22 +308,25 @@ static void test_times(void)
     some_capture(5);
     whole(PYDDSI_TABLE_MESSAGES, 0);
     struct scanned_rows all = one.rows;
-    int64_t begin = INT64_C(1700000000000000000), middle = (begin + now_ns) / 2;
-    struct scanned_rows sum = {0};
-    for (int part = 0; part < 2; part++) {
-        pyddsi_scan_options options = options_of(PYDDSI_TABLE_MESSAGES, 0);
-        options.from_ns = part == 0 ? INT64_MIN : middle;
-        options.until_ns = part == 0 ? middle : INT64_MAX;
-        one.rows = (struct scanned_rows){0};
-        CHECK_EQ(scanned_open(&one, &options), PYDDSI_OK);
-        (void)scanned_read(&one, memory, file_size);
-        scanned_finish(&one, true);
-        CHECK(one.rows.count > 0);
-        sum.count += one.rows.count;
-        sum.sum += one.rows.sum;
+    int64_t begin = INT64_C(1700000000000000000);
+    for (int64_t n = 0; n < 8; n++) { /* some frame of these is ours */
+        int64_t middle = begin + ((now_ns - begin) / 2000000 + n) * 1000000;
+        struct scanned_rows sum = {0};
+        for (int part = 0; part < 2; part++) {
+            pyddsi_scan_options options = options_of(PYDDSI_TABLE_MESSAGES, 0);
+            options.from_ns = part == 0 ? INT64_MIN : middle;
+            options.until_ns = part == 0 ? middle : INT64_MAX;
+            one.rows = (struct scanned_rows){0};
+            CHECK_EQ(scanned_open(&one, &options), PYDDSI_OK);
+            (void)scanned_read(&one, memory, file_size);
+            scanned_finish(&one, true);
+            CHECK(one.rows.count > 0);
+            sum.count += one.rows.count;
+            sum.sum += one.rows.sum;
+        }
+        CHECK_EQ(sum.count, all.count);
+        CHECK(sum.sum == all.sum);
     }
-    CHECK_EQ(sum.count, all.count);
-    CHECK(sum.sum == all.sum);
 }
 
 /* If it failed, what a capture ends within would be gone without a word: a packet of a stream, pieces of IP, a hole. */
@@ -309,13 +336,15 @@ static void test_what_waits_at_the_end(void)
     size_t size = sample_put(stream, 1, 0, 1);
     stream[0] = (uint8_t)(size - 1);
     pyddsi_scan_facts facts;
-    for (unsigned finished = 0; finished < 3; finished++) {
+    for (unsigned finished = 0; finished < 4; finished++) {
         file_begin();
         stream_at = 1;
         tcp(NULL, 0, 2);
         tcp(stream, (uint32_t)size, 0);
         stream_at += finished == 2 ? 5 : 0; /* which nobody has captured */
-        tcp(stream, (uint32_t)size - 2, finished == 1 ? 1 : 0);
+        tcp(stream, (uint32_t)size - 2, finished % 2 == 1 ? 1 : 0);
+        if (finished == 3)
+            tcp(NULL, 0, 2); /* and another begins */
         whole(PYDDSI_TABLE_MESSAGES, 0);
         pdi_scan_look(one.scan, &facts);
         CHECK_EQ(one.rows.count, 1);
@@ -323,7 +352,7 @@ static void test_what_waits_at_the_end(void)
     }
     /* the first half of a datagram */
     file_begin();
-    udp(&alice, &group, 0, 1);
+    bytes_put(&alice, &group, stream, 16);
     memory[24 + 16 + 6] |= 0x20; /* more pieces follow */
     whole(PYDDSI_TABLE_MESSAGES, 0);
     pdi_scan_look(one.scan, &facts);
@@ -356,6 +385,7 @@ static void test_options(void)
 int main(void)
 {
     test_batches();
+    test_narrow_batches();
     test_blocks();
     test_parts();
     test_several_files();

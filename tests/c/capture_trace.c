@@ -175,6 +175,8 @@ static void test_wrap(void)
     check_data(A, B, 63, PDI_SEQ_GAP, 63);
     check_data(A, B, 127, PDI_SEQ_AMBIGUOUS, -1);
     check_data(A, B, 126, PDI_SEQ_GAP, 126);
+    ack(B, A, 62, -1);
+    CHECK_EQ(note.ack_usn, 62);
 }
 
 /* If it failed, a counter would be read with too few bits, or one that cannot be would spoil what is known. */
@@ -402,6 +404,14 @@ static void anything(struct pdi_rand *rand, uint64_t *next)
 /* If it failed, a range of a capture would be told otherwise than the whole, from the place on where it begins. */
 static void test_snapshots(void)
 {
+    start_over();
+    synch(A, B);
+    check_data(A, B, 0, PDI_SEQ_FIRST, 0);
+    check_data(A, B, 1, PDI_SEQ_NEXT, 1);
+    hello(A, C);
+    ack(B, A, 0, 1);
+    move();
+    check_data(A, B, 0, PDI_SEQ_REPEAT, 0); /* it was asked for */
     static pyddsi_note wanted[2000];
     for (uint64_t every = 1; every < 1000; every *= 7) {
         for (unsigned turn = 0; turn < 2; turn++) {

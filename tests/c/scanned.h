@@ -33,6 +33,7 @@ struct scanned {
     struct scanned_rows rows;
     uint64_t batches;
     uint8_t *memory, *arrays;
+    uint32_t capacity; /* of a batch; 0: SCANNED_CAPACITY */
 };
 
 #define SCANNED_COLUMN ((size_t)SCANNED_TEXT + (size_t)SCANNED_CAPACITY * 10)
@@ -68,7 +69,7 @@ static inline void scanned_batch(struct scanned *scanned)
         sink->array[i].valid = column->said.nullable ? at + SCANNED_TEXT : NULL;
         sink->array[i].offsets = (void *)(at + SCANNED_TEXT + SCANNED_CAPACITY / 4);
     }
-    pdi_sink_begin(sink, SCANNED_CAPACITY);
+    pdi_sink_begin(sink, scanned->capacity != 0 ? scanned->capacity : SCANNED_CAPACITY);
 }
 
 /* A value of a batch that was flushed, as one number; what has any length by what it holds. */
@@ -100,7 +101,7 @@ static inline void scanned_take(struct scanned *scanned)
 {
     struct pdi_sink *sink = scanned->scan->sink;
     pdi_sink_flush(sink);
-    SCANNED_MUST(sink->rows <= SCANNED_CAPACITY);
+    SCANNED_MUST(sink->rows <= sink->capacity);
     for (uint32_t row = 0; row < sink->rows; row++) {
         uint64_t hash = 1;
         for (uint32_t i = 0; i < sink->count; i++)
