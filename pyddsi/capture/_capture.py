@@ -95,7 +95,9 @@ class Capture:
         window: of the table rates, in seconds
         """
         request = self._request(table, columns, where, payload, window)
-        request = self._within(request, start, stop)
+        return self._batches(self._within(request, start, stop))
+
+    def _batches(self, request: Request) -> Iterator[Batch]:
         for run in runs_of(self.members, request, self.indexes if self._keep else None):
             scan = Scan(self.settings, request)
             for member, part in run.pieces:

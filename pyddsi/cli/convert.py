@@ -28,6 +28,7 @@ examples:
 --where takes columns of the table that is written; of captures, of the table of packets.
 """
 
+DEFAULTS = {"table": "messages", "window": 1.0, "ours": False, "sort": False}
 CAPTURES = (".pcap", ".cap", ".pcapng")
 
 
@@ -59,11 +60,7 @@ def add(parser: Parser) -> None:
 
 
 def _only(options: argparse.Namespace, names: tuple[str, ...], what: str) -> None:
-    given = [
-        f"--{name}"
-        for name in names
-        if getattr(options, name) not in {None, False, "messages", 1.0}
-    ]
+    given = [f"--{name}" for name in names if getattr(options, name) != DEFAULTS.get(name)]
     if given:
         raise UsageError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for {what}")
 

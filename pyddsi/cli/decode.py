@@ -11,6 +11,7 @@ from typing import Any
 
 from pyddsi import wire
 from pyddsi._native import MESSAGES, spec
+from pyddsi.capture._scan import NONE
 from pyddsi.cli._arguments import Parser, UsageError
 from pyddsi.cli._captures import add_part, add_reading, moment, opened, warned
 from pyddsi.errors import CaptureError, WireError
@@ -18,7 +19,7 @@ from pyddsi.errors import CaptureError, WireError
 DESCRIPTION = """\
 Print the messages in captures (pcap, pcapng, plain or packed), one line each:
 
-  packet, time since the first packet, who -> whom, conduit, kind, flags, fields [what it means to those before it]
+  packet, time since the first packet (with --from, since the first frame), who -> whom, conduit, kind, flags, fields [what it means to those before it]
 
 In brackets stand the name of the resource, the number counted on without wrapping, and whether a message is a repeat, follows
 a gap, fills one, or begins anew; and how long an answer took. A packet that breaks a rule of the protocol is printed up to that
@@ -233,7 +234,8 @@ STREAM = "the capture lacks the start or a part of this connection; it can be re
 def _packet(decoder: Decoder, lines: Lines, packet: Any) -> None:
     options = decoder.options
     if lines.first_ns is None:
-        lines.first_ns = packet.time_ns
+        begin = int(lines.packets.scan.facts().first_ns) if options.start is not None else NONE
+        lines.first_ns = packet.time_ns if begin == NONE else begin
     if packet.decode == "stream":
         decoder.malformed += 1
         kept: list[tuple[wire.Message, Any]] = []

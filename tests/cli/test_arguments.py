@@ -40,6 +40,7 @@ OPTIONS = {
         "--side",
         "--json",
     ),
+    "record": ("--interface", "--max-size", "--max-time", "--keep", "--duration", "--json"),
     "sim": ("--seeds", "--json"),
     "spark": ("--master", "--remote", "--conf", "--tasks", "--quiet", "--json"),
 }
