@@ -29,11 +29,8 @@ Sent = Counter[tuple[str, bytes]]
 @contextmanager
 def pair(first: dict[str, Any], second: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Two sessions that hear each other, with settings of their own."""
-    where = group()
-    with (
-        pyddsi.open(**{"group": where} | first) as one,
-        pyddsi.open(**{"group": where} | second) as two,
-    ):
+    where: dict[str, Any] = {"group": group()}
+    with pyddsi.open(**where | first) as one, pyddsi.open(**where | second) as two:
         yield one, two
 
 
@@ -285,7 +282,13 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         ):
             with pytest.raises(CaptureError, match=why):
                 session.record(name)
-        for wrong in ({"max_size": 5}, {"max_time": 0.0}, {"count": 0}, {"keep": 2}):
+        mistakes: list[dict[str, Any]] = [
+            {"max_size": 5},
+            {"max_time": 0.0},
+            {"count": 0},
+            {"keep": 2},
+        ]
+        for wrong in mistakes:
             with pytest.raises(ValueError, match=next(iter(wrong))):
                 session.record(tmp_path / "new.pcapng", **wrong)
         assert path.read_bytes() == b"precious"

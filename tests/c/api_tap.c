@@ -56,7 +56,7 @@ static struct shown shown(uint32_t index)
     const uint8_t *block = out + (index == 0 ? 0 : ends[index - 1]);
     const uint8_t *ip = block + 28;
     struct shown frame = {.size = number32(block + 20), .wire_size = number32(block + 24)};
-    const uint8_t *option = ip + (frame.size + 3) / 4 * 4;
+    const uint8_t *option = ip + ((size_t)frame.size + 3) / 4 * 4;
     CHECK_EQ(number32(block), 6);
     CHECK_EQ(number32(block + 4), ends[index] - (uint32_t)(block - out));
     for (unsigned i = 0; i < 2 && number32(option) != 0; i++) {
@@ -434,7 +434,7 @@ static void *record(void *context)
         for (uint32_t i = 0; i < into.count; begin = into.ends[i++]) {
             const uint8_t *option = into.out + begin + 28;
             uint32_t size = number32(into.out + begin + 20);
-            option += (size + 3) / 4 * 4;
+            option += ((size_t)size + 3) / 4 * 4;
             static const uint8_t aside[] = {PYDDSI_CONDUIT, 0xff, 0x01};
             bool sample = memcmp(into.out + begin + 28 + 28, aside, sizeof aside) == 0;
             recorder->samples += sample;

@@ -29,6 +29,7 @@ OPTIONS = {
     "analyse": ("--output", "--fail-if", "--engine", "--master", *READING[2:], "--json"),
     "convert": (*READING, "--table", "--columns", "--window", "--where", "--ours", "--sort"),
     "anonymize": (*READING, "--names", "--key"),
+    "record": (*SESSION, "--output", "--max-size", "--max-time", "--keep", "--duration", "--count"),
     "replay": (
         *SESSION,
         "--mode",
