@@ -22,6 +22,7 @@ SHORT: dict[str, list[str]] = {
     "hz": ["x", "--seconds", "0.1"],
     "bw": ["x", "--seconds", "0.1"],
     "doctor": [],
+    "record": ["-o", "{tmp}/run.pcapng", "--duration", "0.1"],
     "info": [CAPTURE],
     "analyse": [CAPTURE],
     "decode": [CAPTURE],
