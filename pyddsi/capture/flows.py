@@ -11,38 +11,38 @@ the page are compared with.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyddsi import wire
 from pyddsi.capture import Endpoint
+from pyddsi.capture._flow import (
+    AMBIGUOUS,
+    BITS,
+    EVENTS,
+    FAR,
+    FILL,
+    FIRST,
+    GAP,
+    HISTORY,
+    NEXT,
+    PRE_SYNC,
+    REPEAT,
+    RESET,
+    First,
+    Flow,
+    Where,
+)
+
+__all__ = ["EVENTS", "FIRST", "MARKERS", "NEXT", "Columns", "Follower", "Where", "signed"]
 
 Columns = dict[str, Any]
-
-FIRST, NEXT, GAP, REPEAT, FILL, OLD, RESET, AMBIGUOUS, PRE_SYNC = 1, 0, 2, 3, 4, 5, 6, 7, 8
-EVENTS = {
-    FIRST: "first",
-    NEXT: "next",
-    GAP: "gap before",
-    REPEAT: "repeat",
-    FILL: "fills a gap",
-    OLD: "old",
-    RESET: "reset",
-    AMBIGUOUS: "ambiguous",
-    PRE_SYNC: "pre-sync",
-}
-"""The values of `seq_event`."""
 
 _NEW = (FIRST, RESET, NEXT, GAP, FILL)
 
 MARKERS = (wire.Conduit, wire.Frag, wire.RSpace)
 """What is no message and has no columns."""
 
-HISTORY = 8192  # numbers of a flow whose times are remembered
-STRETCHES = 64  # stretches of missing numbers of a flow that are remembered
-PACE_MESSAGES = 16  # what a flow's pace is told from, at least
-FAR = 2**31  # a number as far away as this is not of the counter
-BITS = 14  # of a number, until something else is known,
-LONGER = (14, 28, 56)  # and where one does not fit
+LONGER = (14, 28, 56)  # bits of a number, where one does not fit
 BITS_MAX = 56
 SEQUENCE_BITS_PROPERTY = 4
 
@@ -57,15 +57,6 @@ _NAMED = (wire.SData, wire.BData, wire.Pull)
 _ON_CONDUITS = (*_NUMBERED, wire.Migrate)
 
 
-class Where(NamedTuple):
-    """Where a message came: the frame's number and time, and whose it is."""
-
-    number: int
-    time_ns: int | None
-    source: Endpoint
-    destination: Endpoint
-
-
 def signed(rid: int) -> int:
     """An id as the columns have it."""
     return -int(rid) if isinstance(rid, wire.SelectionId) else int(rid)
@@ -76,118 +67,6 @@ def micros(since: int | None, now: int | None) -> int | None:
     if since is None or now is None or now < since:
         return None
     return (now - since) // 1000
-
-
-@dataclass(slots=True)
-class _First:
-    """When a number first came, and in which frame."""
-
-    time_ns: int | None
-    frame: int
-
-
-@dataclass(slots=True)
-class _Flow:
-    """One counter of a sender, in one epoch."""
-
-    text: str
-    reliable: bool
-    group_conduit: int | None  # of a reliable flow to groups
-    epoch: int = 0
-    bits: int = BITS
-    begun: bool = False
-    lowest: int = 0  # below it nothing is known: the epoch's first number, at first
-    highest: int = 0
-    missing: int = 0
-    stretches: list[tuple[int, int]] = field(default_factory=list)  # from and to, both missing
-    firsts: dict[int, _First] = field(default_factory=dict)
-    lives: int = 0  # of the sender, at the last message
-    handshakes: int = 0
-    asked_for_0: bool = False
-    synch: int | None = None  # handshakes of the sender at the last SYNCH,
-    before_synch: int | None = None  # and the highest at the first
-    seen: int = 0  # messages of this epoch, when the first came and the last
-    begun_ns: int | None = None
-    last_ns: int | None = None
-    covered: int = 0
-    solicits: int = 0  # messages that asked for an ACKNACK, and when the last one came
-    solicit_ns: int | None = None
-    answered: dict[Endpoint, int] = field(default_factory=dict)
-
-    def unwrap(self, sn: int) -> int:
-        """The number nearest to the highest, of two the lower."""
-        half = 1 << self.bits - 1
-        return self.highest + (sn - self.highest + half) % (1 << self.bits) - half
-
-    def place(self, sn: int, now: int | None) -> tuple[int, int | None]:
-        """What a number is to a flow that has begun."""
-        usn = self.unwrap(sn)
-        ahead = usn - self.highest
-        if abs(ahead) >= FAR:
-            return AMBIGUOUS, None
-        if ahead > 1 and self.could_have_wrapped(now):
-            return AMBIGUOUS, usn
-        if ahead > 0:
-            return (NEXT if ahead == 1 else GAP), usn
-        if not self.reliable:
-            return OLD, usn
-        if usn < self.lowest:
-            return AMBIGUOUS, usn
-        if any(low <= usn <= high for low, high in self.stretches):
-            return FILL, usn
-        early = self.synch is None or (self.before_synch is not None and usn <= self.before_synch)
-        return (PRE_SYNC if early else REPEAT), usn
-
-    def could_have_wrapped(self, now: int | None) -> bool:
-        """Whether it could have gone half round since its last message, at its own pace."""
-        if now is None or self.begun_ns is None or self.last_ns is None:
-            return False
-        lived, silent = self.last_ns - self.begun_ns, now - self.last_ns
-        if self.seen < PACE_MESSAGES or lived <= 0 or silent <= 0:
-            return False
-        return silent * self.seen > lived << self.bits - 1
-
-    def rise(self, usn: int) -> None:
-        """The highest is another one, and what falls out of the history is forgotten."""
-        for gone in range(self.highest + 1, min(usn, self.highest + HISTORY) + 1):
-            self.firsts.pop(gone - HISTORY, None)
-        self.highest = usn
-
-    def lack(self, low: int, high: int) -> None:
-        """These did not come; of best effort nobody sends them again."""
-        if self.reliable:
-            self.stretches.append((low, high))
-            self._forget()
-
-    def fill(self, usn: int) -> None:
-        """This one of them came."""
-        at = next(i for i, (low, high) in enumerate(self.stretches) if low <= usn <= high)
-        low, high = self.stretches[at]
-        rest = [(low, usn - 1), (usn + 1, high)]
-        self.stretches[at : at + 1] = [(low, high) for low, high in rest if low <= high]
-        self._forget()
-
-    def _forget(self) -> None:
-        if len(self.stretches) > STRETCHES:
-            self.lowest = self.stretches.pop(0)[1] + 1
-
-    def begin(self, usn: int) -> None:
-        """Nothing is known of what is below this number."""
-        self.begun, self.lowest, self.highest = True, usn, usn
-        self.stretches, self.firsts = [], {}
-
-    def restart(self, synch: int | None) -> None:
-        """Begin an epoch, which has nothing of the one before; its first number is the caller's to set."""
-        self.epoch += 1
-        self.missing = self.solicits = self.seen = 0
-        self.answered = {}
-        self.asked_for_0, self.synch, self.before_synch = False, synch, None
-        self.begun_ns = None
-
-    def solicit(self, where: Where) -> None:
-        """An ACKNACK is asked for."""
-        self.solicits += 1
-        self.solicit_ns = where.time_ns
 
 
 @dataclass(slots=True)
@@ -214,7 +93,7 @@ class Follower:
     def __init__(self, seq_bits: int | None = None) -> None:
         self.seq_bits = seq_bits
         self._senders: dict[Endpoint, _Sender] = {}
-        self._flows: dict[tuple[Endpoint, int, bool, Endpoint | None], _Flow] = {}
+        self._flows: dict[tuple[Endpoint, int, bool, Endpoint | None], Flow] = {}
         self._names: dict[tuple[int, int], tuple[Endpoint, str]] = {}  # who gave it last
 
     def follow(self, where: Where, message: wire.Message) -> Columns:
@@ -256,7 +135,7 @@ class Follower:
     def _bits(self, endpoint: Endpoint) -> int:
         return self.seq_bits or self._sender(endpoint).bits or BITS
 
-    def _flow(self, where: Where, conduit: int, *, reliable: bool) -> _Flow:
+    def _flow(self, where: Where, conduit: int, *, reliable: bool) -> Flow:
         """The flow of a message, which begins if it is new."""
         source, to = where.source, where.destination
         one = None if to.multicast else to
@@ -265,10 +144,10 @@ class Follower:
             word = "reliable" if reliable else "best effort"
             text = f"{source} → {one or 'multicast'} c{conduit} {word}"
             group_conduit = conduit if reliable and one is None else None
-            self._flows[key] = _Flow(text, reliable, group_conduit, bits=self._bits(source))
+            self._flows[key] = Flow(text, reliable, group_conduit, bits=self._bits(source))
         return self._flows[key]
 
-    def _told(self, source: Endpoint, conduit: int, to: Endpoint) -> _Flow | None:
+    def _told(self, source: Endpoint, conduit: int, to: Endpoint) -> Flow | None:
         """The flow that a SYNCH or an ACKNACK is about, if there is one."""
         multicast = self._flows.get((source, conduit, True, None))
         if multicast is not None and multicast.begun:
@@ -343,7 +222,7 @@ class Follower:
                     flow.synch = None
             sender.peer_id = said
 
-    def _flows_of(self, source: Endpoint) -> list[_Flow]:
+    def _flows_of(self, source: Endpoint) -> list[Flow]:
         return [flow for (of, *_), flow in self._flows.items() if of == source]
 
     def _count(self, where: Where, message: Any, columns: Columns) -> None:
@@ -375,7 +254,7 @@ class Follower:
         columns["missing"] = flow.missing
 
     def _take(
-        self, flow: _Flow, event: int | None, usn: int, where: Where, columns: Columns
+        self, flow: Flow, event: int | None, usn: int, where: Where, columns: Columns
     ) -> None:
         """What a number changes in its flow."""
         jumps = event == AMBIGUOUS and usn > flow.highest
@@ -398,9 +277,9 @@ class Follower:
         if usn > flow.highest:
             flow.rise(usn)
         if jumps or (event in _NEW and flow.highest - usn < HISTORY):
-            flow.firsts[usn] = _First(where.time_ns, where.number)
+            flow.firsts[usn] = First(where.time_ns, where.number)
 
-    def _begin(self, flow: _Flow, sender: _Sender, sn: int) -> int | None:
+    def _begin(self, flow: Flow, sender: _Sender, sn: int) -> int | None:
         """Whether the flow begins, or an epoch of it."""
         if not flow.begun:
             if flow.synch is None and flow.group_conduit in sender.synched:
