@@ -29,7 +29,16 @@ OPTIONS = {
     "analyse": ("--output", "--fail-if", "--engine", "--master", *READING[2:], "--json"),
     "convert": (*READING, "--table", "--columns", "--window", "--where", "--ours", "--sort"),
     "anonymize": (*READING, "--names", "--key"),
-    "record": (*SESSION, "--output", "--max-size", "--max-time", "--keep", "--duration", "--count"),
+    "record": (
+        *SESSION,
+        "--output",
+        "--max-size",
+        "--max-time",
+        "--keep",
+        "--duration",
+        "--count",
+        "--json",
+    ),
     "replay": (
         *SESSION,
         "--mode",
@@ -41,7 +50,6 @@ OPTIONS = {
         "--side",
         "--json",
     ),
-    "record": ("--interface", "--max-size", "--max-time", "--keep", "--duration", "--json"),
     "sim": ("--seeds", "--json"),
     "spark": ("--master", "--remote", "--conf", "--tasks", "--quiet", "--json"),
 }

@@ -28,7 +28,6 @@ SHORT: dict[str, list[str]] = {
     "decode": [CAPTURE],
     "convert": [CAPTURE, "-o", "{tmp}/out.parquet"],
     "anonymize": [CAPTURE, "-o", "{tmp}/out.pcapng"],
-    "record": ["-o", "{tmp}/run.pcapng", "--duration", "0.1"],
     "replay": [CAPTURE, "--max", "--no-wait"],
     "sim": ["--scenario", "loss", "--seed", "5"],
     "spark": ["submit-help"],
