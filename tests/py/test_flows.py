@@ -1,7 +1,8 @@
 """
 What docs/inside/capture.md says of messages, in stories: who sends what to whom, and what has to be said of it.
 
-Each story is told among addresses of its own, a millisecond a packet. All of them together are a capture for tshark.
+Each story is told among addresses of its own, a millisecond a packet. All of them together are a capture for tshark. It is long
+because there is a story for every line of that page.
 """
 
 from __future__ import annotations
