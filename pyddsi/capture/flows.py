@@ -5,7 +5,7 @@ What can be said of the messages of a capture, as docs/inside/capture.md says it
 
 The columns are the page's, those that are not null, and beside them "first_frame" and "missing", which only people want
 who look at packets. It takes its time and is for captures that people look at; it is also what other implementations of
-the page are compared with.
+the page are compared with. (The file is long because the page is: it holds every rule and nothing else.)
 """
 
 from __future__ import annotations

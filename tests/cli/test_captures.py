@@ -1,4 +1,7 @@
-"""The commands about captures: what they say, what they write, how they end, whatever the files are."""
+"""
+The commands about captures: what they say, what they write, how they end, whatever the files are. (The file is long because
+there are five of them, and each can be given wrong files and wrong arguments.)
+"""
 
 from __future__ import annotations
 
