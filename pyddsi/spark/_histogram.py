@@ -66,10 +66,11 @@ def percentiles(
 
 def percentile_of(histogram: str, share: float) -> Column:
     """A percentile of a column that holds a histogram as a list; null if that is null or counts nothing."""
-    total = f"aggregate({histogram}, 0L, (a, n) -> a + n)"
+    total = f"aggregate({histogram}, 0L, (a, n) -> a + n)"  # carried along, or it would be added up anew for each place
+    begin = f"named_struct('total', {total}, 'seen', 0L, 'at', -1, 'i', 0)"
     step = (
-        "(a, n) -> named_struct('seen', a.seen + n, "
-        f"'at', IF(a.at < 0 AND a.seen + n >= {share}D * {total}, a.i, a.at), 'i', a.i + 1)"
+        "(a, n) -> named_struct('total', a.total, 'seen', a.seen + n, "
+        f"'at', IF(a.at < 0 AND a.seen + n >= {share}D * a.total, a.i, a.at), 'i', a.i + 1)"
     )
-    at = f"aggregate({histogram}, named_struct('seen', 0L, 'at', -1, 'i', 0), {step}, a -> a.at)"
-    return f.when(f.expr(f"{total} > 0"), least(f.expr(at)))
+    at = f"aggregate({histogram}, {begin}, {step}, a -> IF(a.total > 0, a.at, NULL))"
+    return least(f.expr(at))

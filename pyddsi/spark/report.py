@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -129,10 +128,8 @@ def _rates(tables: _Captures) -> tuple[list[Row], dict[int, tuple[int, str]]]:
 
 
 def _info(tables: _Captures, files: tuple[str, ...]) -> Info:
-    rates, names = _rates(tables)
-    found = Found(
-        _tally(tables), _endpoints(tables), _sessions(tables), _flows(tables), rates, names
-    )
+    found = Found(_tally(tables), _endpoints(tables), _sessions(tables), _flows(tables))
+    found.rates, found.names = _rates(tables)
     return made(files, found)
 
 
@@ -186,10 +183,10 @@ def _times(tables: _Captures, window_ns: int) -> Iterator[tuple[int, str, int, i
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What our own code says is wrong comes through two languages, with the traces of both around it."""
+    """What our own code says is wrong comes through two languages, with the traces of both around it, as this class or that."""
     try:
         yield
-    except PySparkException as error:
+    except Exception as error:
         said = re.search(r"pyddsi\.errors\.\w+: (.*)", str(error))
         if said is None:
             raise

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from pyddsi import capture
 from pyddsi.capture.report import collect
-from pyddsi.spark.report import picture
+from pyddsi.errors import CaptureError
+from pyddsi.spark.report import _plain_errors, picture
 from tests.capture.traffic import traffic, write
 from tests.cli.programs import Captured, run
 from tests.py.golden import CAPTURES
@@ -94,6 +95,15 @@ def test_what_is_wrong(tmp_path: Path, capsys: Captured) -> None:
     assert status == 2
     assert "is damaged at byte" in said
     assert "Traceback" not in said
+
+
+def test_errors_of_many_tasks() -> None:
+    """Where two tasks fail at once, the error would be Java's, with all of its trace."""
+    said = "An error occurred\n: Multiple failures (2)\n pyddsi.errors.CaptureError: a.pcap is damaged\n SQLSTATE: 38000"
+    with pytest.raises(CaptureError, match=r"^a\.pcap is damaged$"), _plain_errors():
+        raise RuntimeError(said)
+    with pytest.raises(RuntimeError, match="disk"), _plain_errors():
+        raise RuntimeError("no room on the disk")
 
 
 @pytest.mark.usefixtures("spark")
