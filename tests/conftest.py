@@ -6,8 +6,12 @@ which it starts to fail for another reason. So a skip or an expected failure, in
 into a failure here. What a test needs is installed by `./run test`; what cannot be had everywhere is no test of ours.
 """
 
+import ctypes
+import gc
 import os
-from collections.abc import Generator
+import resource
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +24,24 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("pyddsi")
+
+
+MUCH_BYTES = 1 << 30
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_memory() -> Iterator[None]:
+    """
+    Thousands of worlds, some megabytes each, leave holes that the C library keeps for later. The system gets them back,
+    so that all tests together fit a small machine.
+    """
+    yield
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    if pages * resource.getpagesize() > MUCH_BYTES:
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none, and keeps no holes
+        if trim is not None:
+            trim(0)
 
 
 def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
