@@ -18,6 +18,7 @@ REASONS = {
     6: "declarations that cannot be accepted",
 }
 NOTE_SHARE = 0.002  # repeats below this share of all messages are nothing to worry about
+NOTE_COUNT = 10  # fewer repeats are no sign of a lossy network, whatever share they are
 DOUBLES_SHARE = 0.2
 
 
@@ -53,7 +54,7 @@ def _losses(info: Info) -> Iterator[Finding]:
             share = lost / conduit.messages
             yield Finding(
                 "repeats",
-                "note" if share < NOTE_SHARE else "warning",
+                "note" if share < NOTE_SHARE or lost < NOTE_COUNT else "warning",
                 f"{_flow(conduit)} repeated {_times(lost, 'message')} ({share:.1%}): they were lost behind the place of capture",
                 lost,
                 _packets(conduit.repeat_packet),

@@ -6,9 +6,11 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +24,8 @@ from pyddsi.cli._show import Paint, duration, many
 
 DESCRIPTION = """\
 Show what pyddsi does, and explain it on the way: this process and two others find each other, samples go through shared
-memory and through sockets, one process is killed, and what it did not get is in the ledger. Takes a few seconds, needs no
-network, and meets nobody else.
+memory and through sockets, one process is killed, and what it did not get is in the ledger. In the end there is a recording
+of it, and a page that says what was odd. Takes a few seconds, needs no network, and meets nobody else.
 """
 
 EXAMPLES = """\
@@ -40,6 +42,7 @@ ATTACH_SECONDS = 2.0
 NAME = "demo/robot/7/pose"
 PATTERN = "demo/robot/*/pose"
 WIDTH = 100
+LINE = 126  # of what was seen
 
 
 def add(parser: read.Parser) -> None:
@@ -78,7 +81,10 @@ class Teller:
         if self._plain:
             print(json.dumps(facts), flush=True)
         else:
-            print(f"   {self._paint('cyan', line)}", flush=True)
+            import textwrap  # noqa: PLC0415 - as above
+
+            for part in textwrap.wrap(line, LINE, subsequent_indent="  ") or [""]:
+                print(f"   {self._paint('cyan', part)}", flush=True)
 
 
 class _Other:
@@ -283,6 +289,30 @@ def _group() -> str:
     return f"239.255.{pid >> 8 & 255}.{pid & 255}:{20000 + pid % 12000}"
 
 
+def _story(tell: Teller, path: Path) -> None:
+    """All of it, recorded."""
+    group = _group()
+    with (
+        terminable(),
+        pyddsi.open(pyddsi.Config(group=group, lease=LEASE), record=path) as session,
+        _started() as others,
+    ):
+        pub = session.publisher(NAME)
+        tell.step(
+            "Two processes find each other",
+            """This process has opened a session, and starts another one that subscribes to a pattern. There is no broker
+            and nothing was configured: each says in a multicast group that it is there, and those who hear it open a
+            session with it.""",
+        )
+        others.append(_Other("A", group))
+        _start(tell, session, others[0])
+        _by_memory(tell, session, pub, others)
+        others.append(_Other("B", group, "--no-shared"))
+        _by_sockets(tell, session, pub, others[:1], others[1])
+        _kill(tell, session, pub, others)
+        _books(tell, session, others[0])
+
+
 def run(options: argparse.Namespace) -> int:
     """Tell the story."""
     if options.captures is not None:
@@ -290,30 +320,19 @@ def run(options: argparse.Namespace) -> int:
 
         show(options.captures)
         return 0
-    tell, group = Teller(plain=options.json), _group()
-    with (
-        terminable(),
-        pyddsi.open(pyddsi.Config(group=group, lease=LEASE)) as session,
-        _started() as others,
-    ):
-        pub = session.publisher(NAME)
-        try:
-            tell.step(
-                "Two processes find each other",
-                """This process has opened a session, and starts another one that subscribes to a pattern. There is no broker
-                and nothing was configured: each says in a multicast group that it is there, and those who hear it open a
-                session with it.""",
-            )
-            others.append(_Other("A", group))
-            _start(tell, session, others[0])
-            _by_memory(tell, session, pub, others)
-            others.append(_Other("B", group, "--no-shared"))
-            _by_sockets(tell, session, pub, others[:1], others[1])
-            _kill(tell, session, pub, others)
-            _books(tell, session, others[0])
-        except TimeoutError as error:
-            print(f"pyddsi: {error}\npyddsi: `pyddsi doctor` looks for the cause", file=sys.stderr)
-            return 1
+    tell = Teller(plain=options.json)
+    folder = Path(tempfile.mkdtemp(prefix="pyddsi-demo-"))
+    told = False
+    try:
+        _story(tell, folder / "demo.pcapng")
+        look_back(tell, folder / "demo.pcapng")
+        told = True
+    except TimeoutError as error:
+        print(f"pyddsi: {error}\npyddsi: `pyddsi doctor` looks for the cause", file=sys.stderr)
+        return 1
+    finally:
+        if not told:
+            shutil.rmtree(folder)
     if not options.json:
         print(
             "\nNow in two terminals:  pyddsi sub 'plant/**'   and   pyddsi pub plant/robot/7/pose hello\n"

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from tests.cli.programs import ROOT, Captured, run, started
 
 
-def test_story(capsys: Captured) -> None:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the story's recording goes, of this process and of others."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_story(capsys: Captured, folder: Path) -> None:
     """The demonstration would show something else than it says."""
     assert run("demo", "--json") == 0
     steps = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -30,9 +40,13 @@ def test_story(capsys: Captured) -> None:
     assert events[2:] == [("disconnected", second, "lease"), ("disconnected", first, "ordinary")]
     (drop,) = (step for step in steps if "place" in step)
     assert (drop["place"], drop["reason"], drop["count"]) == ("window", "peer_lost", 10)
-    books = steps[-1]
+    (books,) = (step for step in steps if "owed" in step)
     assert books["owed"] == books["acknowledged"] + books["forgiven"] + books["in_flight"]
     assert books["forgiven"] == 10
+    assert "expired" in {step["finding"] for step in steps if "finding" in step}
+    assert Path(steps[-1]["report"]).parent.parent == folder
+    assert "<svg" in Path(steps[-1]["report"]).read_text()
+    assert Path(steps[-1]["capture"]).stat().st_size > 100_000, "all samples are in it"
 
 
 def test_for_people(capsys: Captured) -> None:
@@ -40,7 +54,13 @@ def test_for_people(capsys: Captured) -> None:
     assert run("demo") == 0
     out = capsys.readouterr().out
     told = " ".join(out.split())
-    for word in ("1. Two processes", "5. The books balance", "There is no broker", "pyddsi doctor"):
+    for word in (
+        "1. Two processes",
+        "5. The books balance",
+        "6. It was recorded",
+        "There is no broker",
+        "pyddsi doctor",
+    ):
         assert word in told
     assert max(map(len, out.splitlines())) < 130
 
@@ -54,11 +74,12 @@ def test_captures(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "decoded to the last byte and written again" in out
 
 
-def test_interrupt() -> None:
-    """Ctrl-C would leave processes behind, or end in a trace."""
+def test_interrupt(folder: Path) -> None:
+    """Ctrl-C would leave processes or files behind, or end in a trace."""
     with started("", "demo") as demo:
         while "connected" not in demo.line():
             pass
         assert demo.interrupt()[0] == 130
         with pytest.raises(ProcessLookupError):
             os.killpg(demo.pid, signal.SIGCONT)
+    assert not list(folder.glob("pyddsi-demo-*"))
