@@ -311,8 +311,9 @@ def _flow(conduit: Conduit) -> str:
 
 
 def _flows(info: Info) -> Iterator[str]:
+    used = [conduit for conduit in info.conduits if conduit.messages]
     worst = sorted(
-        info.conduits, key=lambda c: (-(c.repeats - c.pre_sync + max(0, c.missing)), -c.messages)
+        used, key=lambda c: (-(c.repeats - c.pre_sync + max(0, c.missing)), -c.messages)
     )[:FLOWS_MAX]
     if not worst:
         return
@@ -330,8 +331,8 @@ def _flows(info: Info) -> Iterator[str]:
     yield '<div class="scroll"><table><tr>' + "".join(f"<th>{word}</th>" for word in head) + "</tr>"
     yield from map(_flow, worst)
     yield "</table></div>"
-    if len(info.conduits) > FLOWS_MAX:
-        yield f'<p class="soft">{len(info.conduits) - FLOWS_MAX:,} more are not shown.</p>'
+    if len(used) > FLOWS_MAX:
+        yield f'<p class="soft">{len(used) - FLOWS_MAX:,} more are not shown.</p>'
 
 
 def render(picture: Picture) -> str:

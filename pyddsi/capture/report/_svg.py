@@ -169,7 +169,7 @@ def bands(
     """From the median to the 99th percentile over time, in microseconds on a logarithmic axis."""
     values = [value for _, low, high in points for value in (low, high) if value is not None]
     least, most = max(1, min(values, default=1)), max(1, max(values, default=1))
-    low_power, high_power = floor(log10(0.8 * least)), floor(log10(1.25 * most)) + 1
+    low_power, high_power = max(0, floor(log10(0.8 * least))), floor(log10(1.25 * most)) + 1
     room = HEIGHT - TOP - BOTTOM
 
     def y(us: float) -> float:
