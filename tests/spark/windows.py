@@ -9,9 +9,8 @@ from the core and does not find out by itself:
 - the bits of a counter, which an OPEN tells;
 - that a number is 2^31 or more away from the highest. No capture here has such a number.
 
-In two places the core remembers less than the page, and what is here goes by the core: an ACKNACK of a counter of which nothing has come yet
-answers nothing; and when what all have acknowledged is repeated, the core may have forgotten when that first came (test_windows.py
-checks that it is only then).
+In one place the core remembers less than the page: when what all have acknowledged is repeated, it may have forgotten when
+that first came (test_windows.py checks that it is only then).
 
 Where the page speaks of the highest number so far, a sum of differences is as good, as long as no two messages in a row are half a
 circle apart; otherwise SQL would have to go row by row.
@@ -110,7 +109,7 @@ known AS (
 acks AS (
     SELECT *, CASE WHEN sn >= ring THEN NULL WHEN highest IS NULL THEN sn
                    ELSE highest + pmod(sn - highest + half, ring) - half END AS ack_u,
-           asked <> lag(asked, 1, 0L) OVER (PARTITION BY {OWN}, src_ep, highest IS NULL ORDER BY pos) AS answers
+           asked <> lag(asked, 1, 0L) OVER (PARTITION BY {OWN}, src_ep ORDER BY pos) AS answers
     FROM known WHERE ack
 ),
 covering AS (
@@ -130,7 +129,7 @@ SELECT file, pkt, msg, u AS usn, event AS seq_event, IF(event = 2, u - highest -
 FROM told
 UNION ALL
 SELECT file, pkt, msg, NULL, NULL, 0, NULL, ack_u,
-       IF(answers AND highest IS NOT NULL AND ts_ns >= asked_ns, (ts_ns - asked_ns) div 1000, NULL),
+       IF(answers AND ts_ns >= asked_ns, (ts_ns - asked_ns) div 1000, NULL),
        IF(upto > before AND of_pos < pos AND of_u > highest - 2048 AND ts_ns >= of_ns, (ts_ns - of_ns) div 1000, NULL)
 FROM covered LEFT JOIN firsts ON of_file = file AND of_flow = flow AND of_epoch = epoch AND of_u = upto - 1
 """
