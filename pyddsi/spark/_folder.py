@@ -18,10 +18,10 @@ from pyddsi.capture import Index
 from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._files import NAMES, members
 from pyddsi.capture._index import SUFFIX, _places, index_of
+from pyddsi.capture._runs import recordings
 from pyddsi.capture._scan import NONE, Range, Scan, Settings
 from pyddsi.errors import CaptureError
 from pyddsi.spark._options import Asked
-from pyddsi.spark._parts import recordings
 
 __all__ = ["Folder", "Seen", "order_of"]
 

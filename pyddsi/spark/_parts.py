@@ -31,6 +31,7 @@ from pyddsi._native import lib
 from pyddsi.capture import Capture, CaptureWarning
 from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._files import Member
+from pyddsi.capture._runs import recordings
 from pyddsi.capture._scan import Range, Request
 from pyddsi.spark._options import Asked
 from pyddsi.spark.schema import ADDED
@@ -43,7 +44,6 @@ __all__ = [
     "batch_parts",
     "bundled",
     "fingerprint",
-    "recordings",
     "request_of",
 ]
 
@@ -129,16 +129,6 @@ def fingerprint(path: str, size: int = HEAD_BYTES) -> tuple[int, int]:
     with Path(path).open("rb") as file:
         data = file.read(size)
     return len(data), zlib.crc32(data)
-
-
-def recordings(members: Iterable[Member]) -> list[list[Member]]:
-    """Files that go on where another ends stand together."""
-    found: list[list[Member]] = []
-    for member in members:
-        if not member.continues:
-            found.append([])
-        found[-1].append(member)
-    return found
 
 
 def request_of(asked: Asked, names: tuple[str, ...], run: Capture | None = None) -> Request:
