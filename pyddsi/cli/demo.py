@@ -263,21 +263,20 @@ def look_back(tell: Teller, path: Path) -> None:
         """Whatever this session said and heard stands in a capture, which Wireshark reads as well. `pyddsi analyse` says what
         was odd about it: the one that was killed is among it, for what it did not say.""",
     )
-    try:
-        from pyddsi.capture import open as opened  # noqa: PLC0415 - only here
-        from pyddsi.capture.report import collect, render  # noqa: PLC0415
+    from pyddsi.capture import open as opened  # noqa: PLC0415 - only here
+    from pyddsi.capture.report import collect, render  # noqa: PLC0415
 
-        picture = collect(opened(path))
+    for finding in opened(path).info().findings:
+        tell.show(f"{finding.severity}: {finding.text}", finding=finding.kind, text=finding.text)
+    page = path.with_suffix(".html")
+    try:
+        page.write_text(render(collect(opened(path))), encoding="utf-8")
     except ModuleNotFoundError as error:
         tell.show(
             f"{path} is the capture; with {error.name} (pip install 'pyddsi[capture]'), pyddsi analyse makes a page of it",
             capture=str(path),
         )
         return
-    page = path.with_suffix(".html")
-    page.write_text(render(picture), encoding="utf-8")
-    for finding in picture.info.findings:
-        tell.show(f"{finding.severity}: {finding.text}", finding=finding.kind, text=finding.text)
     tell.show(
         f"open {page} in a browser: all of it, with pictures", capture=str(path), report=str(page)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -153,6 +154,19 @@ def test_demo_looks_back(killed: Path, tmp_path: Path, capsys: Captured) -> None
     look_back(Teller(plain=False), path)
     out = capsys.readouterr().out
     assert f"open {tmp_path / 'demo.html'} in a browser" in out
+
+
+def test_demo_without_pyarrow(
+    killed: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the wheel alone, the demonstration would end in a trace, or without a word of what the recording says."""
+    path = tmp_path / "demo.pcapng"
+    path.write_bytes(killed.read_bytes())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    look_back(Teller(plain=True), path)
+    *findings, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [one["finding"] for one in findings].count("expired") == 2
+    assert last == {"capture": str(path)}
 
 
 def test_silence_that_ends_well(tmp_path: Path) -> None:
