@@ -6,7 +6,7 @@ Builds and runs the C tests: every tests/c/NAME.c is a program, linked with the 
     python tools/ctest.py --cc clang --sanitize address,undefined
     python tools/ctest.py --cc gcc --sanitize thread
 
-One line per program; the output of those that fail follows. Failing, a compiler's error and finding no test at all
+One line per program, and under it the output of one that fails. Failing, a compiler's error and finding no test at all
 end with status 1.
 """
 
@@ -87,15 +87,14 @@ def run_all(build: Build, wanted: list[str]) -> bool:
     except BuildError as error:
         print(f"the core does not compile\n{error}")
         return False
-    failed = []
+    failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for outcome in pool.map(lambda name: run_one(build, name), wanted):
             print(outcome.line(), flush=True)
             if not outcome.passed:
-                failed.append(outcome)
-    for outcome in failed:
-        print(f"\n--- {outcome.name} ---\n{outcome.output.rstrip()}")
-    print(f"{build.config.name}: {len(wanted) - len(failed)} passed, {len(failed)} failed")
+                failed += 1
+                print(f"\n--- {outcome.name} ---\n{outcome.output.rstrip()}\n", flush=True)
+    print(f"{build.config.name}: {len(wanted) - failed} passed, {failed} failed")
     return not failed
 
 

@@ -31,7 +31,7 @@ static void gather(struct gathering *all, const pyddsi_session_options *options)
     pyddsi_session_options to = *options;
     pyddsi_session_options from = live_options(false);
     pyddsi_endpoint local;
-    to.group.port = live_port;
+    to.group = live_group;
     from.node.unicast_bytes = from.node.multicast_bytes[0] = 1 << 15;
     from.node.packet_max = to.node.packet_max;
     all->to = live_open(&to);

@@ -65,22 +65,28 @@ _Noreturn static inline void live_fail(const char *what, const char *file, int l
 
 /* ---- sessions ---- */
 
-/* Every test has a group of its own, so that tests do not hear each other, whoever runs them at the same time. */
-static uint16_t live_port;
+/* Every test has a group of its own, so that tests do not hear each other, whoever runs them at the same time: the address
+ * is the program's and the port the test's. Programs that are started at once have neighbouring numbers, so a port alone
+ * would be one program's fifth and another one's first. */
+static pyddsi_endpoint live_group;
 
 static inline void live_next_group(void)
 {
-    if (live_port == 0) {
-        live_port = (uint16_t)(20000 + getpid() % 20000);
+    if (live_group.port == 0) { /* in the parent, for its children too */
+        uint32_t pid = (uint32_t)getpid();
+        live_group = (pyddsi_endpoint){
+            .ip = {239, (uint8_t)(192 + (pid >> 16 & 63)), (uint8_t)(pid >> 8), (uint8_t)pid},
+            .port = 20000,
+            .kind = 4};
     }
-    live_port++;
+    live_group.port++;
 }
 
 static inline pyddsi_session_options live_options(bool shared)
 {
     pyddsi_session_options options;
     pyddsi_session_options_init(&options);
-    options.group.port = live_port;
+    options.group = live_group;
     options.shared = shared;
     (void)snprintf(options.interface, sizeof options.interface, "lo");
     return options;
