@@ -127,8 +127,8 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
     if (open == NULL || size > open->size) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    if (publisher == NULL) {
-        (void)pdi_node_abandon(node, loan); /* the publisher is gone, so nothing is accepted */
+    if (publisher == NULL || node->closing) {
+        (void)pdi_node_abandon(node, loan); /* who would send it is gone, so nothing is accepted */
         return PYDDSI_BAD_ARGUMENT;
     }
     node->now = now > node->now ? now : node->now;

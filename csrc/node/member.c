@@ -7,8 +7,9 @@
  * A member that does not move for slow_ms while others share the window with it is detached: it still hears everything and
  * is served while the window holds what it asks for, but the window does not wait for it. What it misses it reports
  * itself, as a gap: it begins where it joined, even if the window is past that by now. (For a zhe peer, which reports nothing,
- * it is written here when it asks for what is gone.) When it has caught up it holds the window again. (One that has the window for itself is never detached: there is nobody to be protected from it, and its
- * writer waits.)
+ * it is written here when it asks for what is gone.) When it has caught up it holds the window again. (One that has the
+ * window for itself is never detached: there is nobody to be protected from it, and its writer waits. But if a writer has more
+ * readers by now, and cannot go over to their group for its sake, its session ends: it begins anew, as a member like them.)
  */
 #include "node/state.h"
 
@@ -190,13 +191,34 @@ void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, 
     }
 }
 
+/* A publisher waits for the one reader that it had, before it can write to several (plan.c). */
+static void end_if_in_the_way(struct pdi_node *node, const struct pdi_conduit *conduit,
+                              pdi_time limit, pdi_time now)
+{
+    const struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
+    for (uint32_t i = 0; i < node->publishers_used; i++) {
+        const struct pdi_publisher *publisher = &node->publishers[i];
+        pdi_time since =
+            publisher->move_since > member->progress ? publisher->move_since : member->progress;
+        if (publisher->used && publisher->move_after == conduit->number + 1 &&
+            publisher->move_since != 0 && member->acked < publisher->move_number &&
+            now - since >= limit) {
+            pdi_session_end(node, conduit->peer, 3, 3 + 1, now);
+            return;
+        }
+    }
+}
+
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
-    if (conduit->peer != PDI_NONE || conduit->members < 2 || node->config.slow_ms == 0) {
-        return;
-    }
     uint64_t base = pdi_conduit_base(conduit);
     pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
+    if (limit != 0 && conduit->peer != PDI_NONE && base != conduit->window.next) {
+        end_if_in_the_way(node, conduit, limit, now);
+    }
+    if (conduit->peer != PDI_NONE || conduit->members < 2 || limit == 0) {
+        return;
+    }
     bool others_wait = false;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);

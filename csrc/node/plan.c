@@ -11,7 +11,7 @@
  *     MULTICAST    those who have not joined the group           if any has
  *     UNICAST      all (the registry lets in but one)            no
  *     EACH         all                                           no
- *     AUTO         the only one, while there is but one          if there are more, as MULTICAST
+ *     AUTO         the only one, if it knows a MIGRATE           else as MULTICAST
  *
  * A publisher that keeps samples for those who come late gives each a copy of its own, whatever the way: first what was,
  * then what comes, on one conduit and so in order.
@@ -39,13 +39,22 @@ void pdi_plan_features(struct pdi_node *node)
     }
 }
 
+/* Whether a way that changes by itself leads to the only peer there is: one to whom nothing can say where it goes on would
+ * get what overtakes what went to the group. */
+static bool can_be_alone(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                         uint32_t peers)
+{
+    uint32_t only = pdi_bitset_find(publisher->pushed, node->config.peers_max, 0);
+    return peers == 1 && (node->peers[only].features & PYDDSI_CAN_MIGRATE) != 0;
+}
+
 static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t peers)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     bool grouped = publisher->conduit < node->config.multicasts &&
                    publisher->durability == PYDDSI_VOLATILE && !publisher->apart &&
                    (publisher->way == PYDDSI_WAY_MULTICAST ||
-                    (publisher->way == PYDDSI_WAY_AUTO && peers > 1));
+                    (publisher->way == PYDDSI_WAY_AUTO && !can_be_alone(node, publisher, peers)));
     const struct pdi_conduit *group = grouped ? &node->out[publisher->conduit] : NULL;
     for (uint32_t i = 0; i < words; i++) {
         publisher->singles_bits[i] = publisher->pushed[i] & ~publisher->carried[i];
@@ -81,7 +90,7 @@ static bool changes_way(const struct pdi_publisher *publisher)
  * From a group to a single peer: the first message on the new conduit is led by a MIGRATE, and the receiver waits for
  * what the group's numbers say. From a single peer to a group that cannot be said: the group's members have a counter
  * each on their unicast conduits, and a MIGRATE names one number for all. So the sender waits, for about a round trip,
- * until the single peer has acknowledged what it was sent. Best effort only goes out at once where it still waits for
+ * until the single peer has acknowledged what it was sent, and for no longer than slow_ms if it no longer does (member.c). Best effort only goes out at once where it still waits for
  * company: it waits for nobody, so what the network keeps back may come after what went the new way.
  *
  * From one single peer to another nothing is left behind, unless the new one was in the group before: who has left, and come
@@ -121,6 +130,7 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
         publisher->move_after = left->open ? left->number + 1 : 0;
         publisher->move_number = left->window.next;
         publisher->move_life = node->peers[peer].mine;
+        publisher->move_since = 0;
     }
 }
 
@@ -136,6 +146,7 @@ static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
         left->flush = 1;
         left->synch = left->synch == 0 && left->sent == left->window.next ? 2 : left->synch;
         pdi_bitset_set(node->work, left->number);
+        publisher->move_since = publisher->move_since != 0 ? publisher->move_since : node->now;
         return false;
     }
     publisher->move_after = 0;

@@ -131,7 +131,7 @@ static struct pdi_entry model_of(const struct pdi_publisher *publisher)
         .id = alias ? publisher->via : publisher->id,
         .data_id = alias ? publisher->id : 0,
         .space = publisher->space,
-        .mark = publisher->way == PYDDSI_WAY_AUTO ? PDI_MARK_MIGRATE : 0, /* room for it */
+        .mark = publisher->move_from != 0 ? PDI_MARK_MIGRATE : 0, /* room for it */
     };
 }
 

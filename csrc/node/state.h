@@ -213,6 +213,7 @@ struct pdi_publisher {
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
     uint64_t move_life;   /* or its session is another than this */
+    pdi_time move_since;  /* since when it has been waited for; 0: not yet */
     int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet; */
     uint64_t left_number; /* and the next number of the group when it was left */
 

@@ -42,7 +42,7 @@ def test_sync() -> None:
         assert bytes(sample.data) == b"one"
         assert sample.source == one.name
         assert sample.resource == NAME
-        assert (sample.reliable, sample.space, sample.size, sample.number) == (True, 0, 3, 0)
+        assert (sample.reliable, sample.space, sample.size) == (True, 0, 3)
         rest = [bytes(sample) for _, sample in zip(EXPECTED[1:], sub, strict=False)]
         assert rest == EXPECTED[1:]
         one.publisher(NAME).put_many([b"ab", b"cd"])

@@ -28,7 +28,7 @@ def test_first_program() -> None:
         sample = sub.recv()
         assert bytes(sample.data) == b"hello"
         assert (sample.resource, sample.source) == ("plant/robot/7/pose", "a")
-        assert (sample.reliable, sample.conduit, sample.space) == (True, 0, 0)
+        assert (sample.reliable, sample.space) == (True, 0)
         assert 0 < sample.time_ns <= sim.now_ns
         assert sub.poll() is None
         assert "plant/robot/7/pose" in repr(sample)
@@ -92,7 +92,7 @@ def test_full_window() -> None:
     """A full window would lose a sample, block for ever, or not say so; or room would not be noticed."""
     with Sim() as sim:
         a, b = sim.node("a", multicast_bytes=4096, multicast_samples=16), sim.node("b")
-        pub, sub = a.publisher("x"), b.subscriber("x", depth=2)
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x", depth=2)
         sim.run_until_quiet()
         count = 0
         while pub.put(b"%d" % count, wait=False):
@@ -293,7 +293,7 @@ def test_guard() -> None:
     """A guard would not hold samples back while the answer has no room, or look at another number of bytes."""
     with Sim() as sim:
         a, b, c = sim.node("a"), sim.node("b", multicast_bytes=1024), sim.node("c")
-        answers, ask = b.publisher("answers"), a.publisher("ask")
+        answers, ask = b.publisher("answers", way="multicast"), a.publisher("ask")
         reader = c.subscriber("answers", depth=2)
         asked = b.subscriber("ask", depth=1, guard={answers: 900})
         sim.run_until_quiet()

@@ -27,7 +27,7 @@ from tests.py.worlds import datas, pair
 def test_looks() -> None:
     """Counts, peers or windows would show other things than happened."""
     with Sim() as sim:
-        pub, sub = pair(sim, lease=7.5)
+        pub, sub = pair(sim, lease=7.5, way="multicast")
         a, b = pub.node, sub.node
         for _ in range(5):
             pub.put(b"x" * 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from pyddsi.testing import (
     _world,
 )
 from tests.py.worlds import pair
+
+if TYPE_CHECKING:
+    from pyddsi._declare import Way
 
 
 def test_views_hold_their_memory() -> None:
@@ -68,11 +71,12 @@ def test_views_end_with_their_node(end: str) -> None:
         assert sub.node.views == 0
 
 
+@pytest.mark.parametrize("way", ["multicast", "auto"])
 @pytest.mark.parametrize("end", ["crash", "restart", "close", "sim"])
-def test_loans_end_with_their_node(end: str) -> None:
-    """One would write to memory that another life of the node uses, or that nobody has any more."""
+def test_loans_end_with_their_node(end: str, way: Way) -> None:
+    """One would write to memory that another life of the node uses, or that nobody has any more; or it would be accepted."""
     with Sim() as sim:
-        pub, _ = pair(sim)
+        pub, _ = pair(sim, way=way)
         loan, other = pub.loan(6), pub.loan(3)
         memories = [loan.__enter__(), other.__enter__()]
         memories[0][:2] = b"xy"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyddsi.testing import Publisher, Sim, Subscriber
 
+if TYPE_CHECKING:
+    from pyddsi._declare import Way
 
-def pair(sim: Sim, name: str = "x", **options: Any) -> tuple[Publisher, Subscriber]:
+
+def pair(
+    sim: Sim, name: str = "x", way: Way = "auto", **options: Any
+) -> tuple[Publisher, Subscriber]:
     """Two nodes, one publishing to the other, all settled."""
     a, b = sim.node("a", **options), sim.node("b", **options)
-    pub, sub = a.publisher(name), b.subscriber(name, depth=1024)
+    pub, sub = a.publisher(name, way=way), b.subscriber(name, depth=1024)
     sim.run_until_quiet()
     return pub, sub
 

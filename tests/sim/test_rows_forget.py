@@ -78,7 +78,7 @@ def test_publisher_deleted(seed: int) -> None:
     """002-33: samples of a deleted publisher would be lost, its room in the window be kept, or peers not told."""
     with Sim(seed) as sim:
         a, b = sim.node("a", multicast_bytes=4096, multicast_samples=16), sim.node("b")
-        pub, sub = a.publisher("x"), b.subscriber("x", depth=64)
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x", depth=64)
         sim.run_until_quiet()
         sim.link(loss=0.3, jitter=0.001)
         for i in range(10):

@@ -328,7 +328,7 @@ def test_guards_together(seed: int) -> None:
             sim.node("b", multicast_bytes=400, multicast_samples=4),
             sim.node("c"),
         )
-        answer = b.publisher("answer")
+        answer = b.publisher("answer", way="multicast")
         reads = c.subscriber("answer", depth=1)
         ask = a.publisher("ask")
         one = b.subscriber("ask", guard={answer: 100})

@@ -50,7 +50,8 @@ def test_conduit_is_a_number() -> None:
         sim.run_until_quiet()
         pubs = [a.publisher(f"to/{node.name}", way="unicast") for node in others]
         subs = [node.subscriber(f"to/{node.name}") for node in others]
-        first, second = a.publisher("first"), a.publisher("second", conduit=1)
+        first = a.publisher("first", way="multicast")
+        second = a.publisher("second", conduit=1, way="multicast")
         subs += [others[0].subscriber("first"), others[1].subscriber("second")]
         sim.run_until_quiet()
         assert [pub.conduit for pub in pubs] == [-(place(a, node) + 1) for node in others]
@@ -118,7 +119,8 @@ def test_window_per_conduit() -> None:
             multicast_samples=[1024, 65536],
         )
         b = sim.node("b", multicasts=2, multicast_to=GROUPS)
-        small, large = a.publisher("small", conduit=0), a.publisher("large", conduit=1)
+        small = a.publisher("small", conduit=0, way="multicast")
+        large = a.publisher("large", conduit=1, way="multicast")
         b.subscriber("small", depth=1), b.subscriber("large", depth=1)
         sim.run_until_quiet()
         windows = [a.window(0), a.window(1)]

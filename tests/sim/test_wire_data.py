@@ -105,7 +105,7 @@ def test_kinds_sent(reliable: bool) -> None:  # noqa: FBT001
     """002-120: each kind of data goes out as its message, and what went out comes in equal at the other end."""
     with Sim(1) as sim:
         a, b = sim.node("a"), sim.node("b")
-        pub = a.publisher("x", reliable=reliable)
+        pub = a.publisher("x", reliable=reliable, way="multicast")
         sub = b.subscriber("x")
         sim.run_until_quiet()
         pub.put(b"single")

@@ -125,7 +125,7 @@ def test_waiting_writer_wakes() -> None:
     """002-49: a writer that waits goes on as soon as the ACKNACK is there, after one round trip."""
     with Sim(1, delay=0.01) as sim:
         a, b = sim.node("a", multicast_samples=4, latency=0.0), sim.node("b")
-        pub, sub = a.publisher("x"), b.subscriber("x")
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x")
         sim.run_until_quiet()
         sim.run(1.0)
         for _ in range(20):
@@ -305,7 +305,7 @@ def test_snapshot(seed: int) -> None:
     with Sim(seed, loss=0.1, reorder=0.1) as sim:
         a = sim.node("a", multicast_bytes=4096, multicast_samples=16, latency=0.0002)
         b = sim.node("b")
-        pub, sub = a.publisher("x"), b.subscriber("x", depth=256)
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x", depth=256)
         pub.wait_matched()
         shapes = Counter[str]()
         last = window_of(pub)

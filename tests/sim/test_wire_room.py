@@ -60,7 +60,7 @@ class Mixed:
         settings: NodeOptions = {"unicast_samples": 8, "unicast_bytes": 16384}
         settings.update(options)
         self.sim, self.node, _ = alone(**settings)
-        self.pub = self.node.publisher(5)
+        self.pub = self.node.publisher(5, way="multicast")
         other = self.node.publisher(6, way="unicast")
         self.simple = guest(self.sim, self.node, 1, SIMPLE, push(5))
         self.able = guest(self.sim, self.node, 2, ALL, push(5), push(6))
@@ -94,7 +94,7 @@ def test_unsupported_stream() -> None:
     """A stream that does not begin would leave a line for a sample that there is not."""
     mixed = Mixed(publishers_max=80)
     mixed.free()
-    pubs = [mixed.node.publisher(100 + i) for i in range(65)]
+    pubs = [mixed.node.publisher(100 + i, way="multicast") for i in range(65)]
     wanted = [push(100 + i) for i in range(65)]
     for stranger in (mixed.simple, mixed.able):
         for i, one in enumerate(wanted):

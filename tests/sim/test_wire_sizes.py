@@ -26,7 +26,7 @@ def test_ten_megabytes() -> None:
     with Sim(1, delay=0.0002, log_bytes=4 << 20) as sim:
         a = sim.node("a", multicast_bytes=1 << 20)
         b = sim.node("b", assembly_bytes=size + (1 << 20), sample_max=size, order_max=1024)
-        pub, sub = a.publisher("x"), b.subscriber("x")
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x")
         sim.run_until_quiet()
         sim.link(loss=0.1)
         with pub.stream(size) as stream:
@@ -95,7 +95,7 @@ def test_no_fragments_in_one_packet() -> None:
     """002-124: what fits one packet is not taken apart."""
     with Sim(1) as sim:
         a, b = sim.node("a"), sim.node("b")
-        pub, sub = a.publisher("x"), b.subscriber("x")
+        pub, sub = a.publisher("x", way="multicast"), b.subscriber("x")
         sim.run_until_quiet()
         for size in (0, 1, 127, 128, 1000, 1440):
             pub.put(bytes(size))
