@@ -88,7 +88,7 @@ SETTINGS: dict[str, Setting] = {
     "window_samples": Setting("whole", "the same in samples", "", 2, 65536),
     "shared_bytes": Setting(
         "whole",
-        "the shared window of one publisher; a power of two",
+        "the shared window of one publisher at most: it grows with its samples; a power of two",
         "bytes",
         4096,
         1024 * MIB,
@@ -131,7 +131,7 @@ class Config:
     packet_max: int = 1472
     window_bytes: int = 256 * 1024
     window_samples: int = 1024
-    shared_bytes: int = MIB
+    shared_bytes: int = 64 * MIB
     shared_samples: int = 8192
     sample_max: int = 64 * MIB
     packets_max: int = 1024

@@ -31,6 +31,7 @@ struct loan {
 };
 
 static PyTypeObject *loan_type;
+static PyObject *release_name;
 
 PyObject *pdi_loan_new(struct pdi_keeper *keeper, PyObject *writer, uint32_t publisher, size_t size,
                        uint64_t timeout_ns)
@@ -63,6 +64,9 @@ static int borrow(struct loan *loan)
 {
     pyddsi_session *session = loan->keeper->session;
     uint64_t deadline = 0;
+    if (pyddsi_session_loan(session, loan->publisher, loan->size, &loan->data, &loan->number, 0) ==
+        PYDDSI_OK)
+        return PYDDSI_OK;
     for (;;) { /* ends with the time */
         uint32_t heard = pyddsi_session_listen(session);
         int status = pyddsi_session_loan(session, loan->publisher, loan->size, &loan->data,
@@ -114,7 +118,7 @@ static int still_looked_at(struct loan *loan)
 {
     PyObject *view = loan->view;
     loan->view = NULL;
-    PyObject *done = PyObject_CallMethod(view, "release", NULL);
+    PyObject *done = PyObject_CallMethodObjArgs(view, release_name, NULL);
     if (done == NULL)
         PyErr_Clear(); /* BufferError: something was made of it */
     Py_XDECREF(done);
@@ -150,6 +154,9 @@ static int commit(struct loan *loan)
 {
     pyddsi_session *session = loan->keeper->session;
     uint64_t deadline = 0;
+    int first = pyddsi_session_commit(session, loan->number, (size_t)loan->used);
+    if (first != PYDDSI_AGAIN)
+        return first;
     for (;;) { /* ends with the time */
         uint32_t heard = pyddsi_session_listen(session);
         int status = pyddsi_session_commit(session, loan->number, (size_t)loan->used);
@@ -293,5 +300,6 @@ static PyType_Spec loan_spec = {"pyddsi.Loan", sizeof(struct loan), 0,
 int pdi_loan_type(PyObject *module)
 {
     loan_type = pdi_type_add(module, &loan_spec, "Loan");
-    return loan_type == NULL ? -1 : 0;
+    release_name = PyUnicode_InternFromString("release");
+    return loan_type == NULL || release_name == NULL ? -1 : 0;
 }

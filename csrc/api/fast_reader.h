@@ -4,6 +4,7 @@
 #define PDI_API_FAST_READER_H
 
 #include "api/fast.h"
+#include "host/spin.h"
 
 struct pdi_reader {
     PyObject_HEAD struct pdi_keeper *keeper; /* null: not attached, or detached */
@@ -11,6 +12,7 @@ struct pdi_reader {
     uint32_t ahead;     /* samples that may be taken at once, 1 to PDI_BATCH_MAX */
     uint32_t at, count; /* of ready[]: the next to be handed out, and their end */
     uint64_t answers;   /* ends of answers to pulls */
+    struct pdi_spin spin;
     PyObject *ready[PDI_BATCH_MAX];
 };
 

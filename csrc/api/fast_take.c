@@ -14,6 +14,7 @@
  */
 #include "api/fast.h"
 #include "api/fast_reader.h"
+#include "host/clock.h"
 
 /* ---- from the core ---- */
 
@@ -76,9 +77,25 @@ static int fill(struct pdi_reader *reader)
     }
 }
 
+/* For so short a time that no other thread of Python misses the interpreter's lock. */
+static int look_again(struct pdi_reader *reader)
+{
+    int status = PYDDSI_AGAIN;
+    pdi_time until = pdi_spin_begin(&reader->spin);
+    while (status == PYDDSI_AGAIN && until != 0 && pdi_clock_now() < until) {
+        pdi_spin_pause();
+        status = fill(reader);
+    }
+    if (until != 0)
+        pdi_spin_end(&reader->spin, status != PYDDSI_AGAIN);
+    return status;
+}
+
 int pdi_reader_await(struct pdi_reader *reader, uint64_t timeout_ns)
 {
     int status = fill(reader);
+    if (status == PYDDSI_AGAIN && timeout_ns != 0)
+        status = look_again(reader);
     if (status != PYDDSI_AGAIN || timeout_ns == 0)
         return status;
     struct pdi_keeper *keeper = (struct pdi_keeper *)Py_NewRef((PyObject *)reader->keeper);
@@ -222,14 +239,17 @@ static int gather(struct pdi_reader *reader, PyObject *list, Py_ssize_t max)
         if (failed)
             return PDI_RAISED;
     }
-    while (status == PYDDSI_OK &&
+    bool more =
+        true; /* a take of fewer than there was room for is not repeated: those it left are to come with the next call */
+    while (status == PYDDSI_OK && more &&
            PyList_Size(list) < max) { /* each round appends some, or ends it */
         size_t count = 0;
         Py_ssize_t left = max - PyList_Size(list);
+        size_t room = left < PDI_BATCH_MAX ? (size_t)left : PDI_BATCH_MAX;
         if (reader->keeper == NULL)
             return PYDDSI_CLOSED;
-        status = pyddsi_session_take(reader->keeper->session, reader->handle, raw,
-                                     left < PDI_BATCH_MAX ? (size_t)left : PDI_BATCH_MAX, &count);
+        status = pyddsi_session_take(reader->keeper->session, reader->handle, raw, room, &count);
+        more = count == room;
         Py_ssize_t makes = status == PYDDSI_OK ? pdi_reader_wrap(reader, raw, count, made) : 0;
         int failed = makes < 0;
         for (Py_ssize_t i = 0; i < makes; i++) {
@@ -297,6 +317,7 @@ static PyObject *reader_attach(PyObject *self, PyObject *args)
     Py_XDECREF((PyObject *)reader->keeper);
     reader->keeper = keeper;
     reader->handle = handle;
+    pdi_spin_init(&reader->spin);
     reader->ahead = ahead < 1 ? 1 : ahead > PDI_BATCH_MAX ? PDI_BATCH_MAX : ahead;
     Py_RETURN_NONE;
 }

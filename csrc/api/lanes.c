@@ -10,6 +10,7 @@
 
 #define ESTABLISHED 254
 #define TOKEN_SIZE  28U
+#define FIRST_BYTES (UINT32_C(1) << 20) /* of a lane, until larger samples come */
 
 /* What a peer is told: how to find our page. */
 struct token {
@@ -57,6 +58,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     lanes->peers_max = config->peers_max;
     lanes->publishers_max = config->publishers_max;
     lanes->lane_bytes = power_of_two(bytes, 1 << 12, PDI_LANE_BYTES_MAX);
+    lanes->lane_first = lanes->lane_bytes < FIRST_BYTES ? lanes->lane_bytes : FIRST_BYTES;
     lanes->lane_samples = power_of_two(samples, 16, PDI_LANE_ENTRIES_MAX);
     lanes->random = random | 1;
     lanes->due = PDI_TIME_NEVER;

@@ -21,6 +21,10 @@
  * place (brought). It need not have been released: a lane that leads back is not written again, and its memory stays for as
  * long as somebody maps it, so views into it last however long an application looks at them.
  *
+ * Sizes. A lane begins small, since what is small stays in the processors' caches. A sample of more than an eighth of it
+ * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds sixteen
+ * such samples takes its place, and the puts wait for that, not for long.
+ *
  * One place for each session, however many of its subscribers want the samples: the pump hands a sample to the node, which
  * knows them. It runs when samples are taken, and in housekeeping when the writer finds its lane full; what a reader that
  * waits has no room for stays in the lane, the lane fills, and its writer waits.
@@ -128,6 +132,7 @@ struct pdi_lane_out {
     uint8_t waits;   /* puts wait: for what went by the sockets, or for the lane to be empty */
     uint8_t closing; /* it leads back to the sockets; nobody joins any more */
     uint8_t space, reliable;
+    uint32_t ample; /* for a larger sample there should be a larger lane */
     uint64_t resource;
     uint64_t put; /* samples that went by the lane alone */
     uint64_t joined
@@ -144,6 +149,13 @@ struct pdi_lane_out {
 };
 
 #define PDI_LANE_NOBODY UINT32_MAX
+
+/* Whether what this publisher puts goes by the lane and nowhere else; with the lane's lock. */
+static inline bool pdi_lanes_alone(const struct pdi_lane_out *lane, uint32_t publisher)
+{
+    return lane->publisher == publisher && publisher != PDI_LANE_NOBODY && lane->on &&
+           !lane->others && !lane->here && !lane->waits && !lane->closing;
+}
 
 /* A lane that we read; its place is the one of the same index in our page. */
 struct pdi_lane_in {
@@ -175,12 +187,14 @@ struct pdi_lane_open {
     struct pdi_lane_loan loan;
     uint32_t lane; /* index in out[] */
     uint16_t generation;
-    uint8_t used;
+    struct pdi_atomic32 used;
 };
 
 struct pdi_lane_of {
     uint32_t publisher;
-    pdi_time again; /* a sample was too large for its lane: no other one before this time */
+    uint32_t bytes;   /* of its next lane; 0: as all begin */
+    pdi_time growing; /* its puts wait for a larger lane, until then at most; 0: they do not */
+    pdi_time again;   /* a sample was too large for its lane: no other one before this time */
     struct pdi_atomic32 lane; /* index + 1; 0: none */
 };
 
@@ -195,8 +209,9 @@ struct pdi_lanes {
     struct pdi_lane_in in[PDI_LANES_MAX];
     struct pdi_lane_open open[PDI_LANE_LOANS_MAX];
     uint32_t peers_max, publishers_max;
-    uint32_t lane_bytes, lane_samples;
-    uint32_t owners[PDI_LANES_MAX]; /* by place: the process whose lane it was last for */
+    uint32_t lane_bytes, lane_samples; /* of one lane at most, */
+    uint32_t lane_first;               /* and at first */
+    uint32_t owners[PDI_LANES_MAX];    /* by place: the process whose lane it was last for */
     uint32_t publishers_used, in_used, out_used; /* those at and above were never used */
     uint32_t best_in;                            /* active lanes in[] of best effort */
     uint32_t tell;            /* lanes in[] whose writers are to be told something */
@@ -266,6 +281,16 @@ struct pdi_lane_out *pdi_lanes_of(struct pdi_lanes *lanes, uint32_t publisher);
  * happens: it is too large for those as well. With both locks. */
 int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size,
                        pdi_time now);
+/* Whether there is to be a larger lane for samples of this size: this one leads back, and puts wait for the next. With both
+ * locks. */
+bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now);
+/* Whether this publisher's puts wait for that. With the session's lock. */
+static inline bool pdi_lanes_growing(const struct pdi_lanes *lanes, uint32_t publisher)
+{
+    uint32_t index = publisher & 0xffff;
+    return index < lanes->publishers_max && lanes->of[index].publisher == publisher &&
+           lanes->of[index].growing != 0;
+}
 /* A publisher without a lane puts a sample: perhaps it may have one again. */
 void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 /* Wakes the readers who sleep; with the lane's lock. */
@@ -295,8 +320,8 @@ static inline bool pdi_lanes_have(uint32_t held)
     return held >> 29 == PDI_ENV_HELD >> 29;
 }
 
-/* The application has taken a sample, and has released one. */
-void pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held);
+/* The application has taken a sample; answers how many bytes its lane has. And has released one. */
+uint32_t pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held);
 void pdi_lanes_gave_back(struct pdi_lanes *lanes, uint32_t held);
 
 /* What the node asks: env.h. */

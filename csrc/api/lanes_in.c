@@ -64,13 +64,14 @@ void pdi_lanes_release(void *context, uint32_t held)
 }
 
 /* A record goes from its ring to the application with the hold that it has. */
-void pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held)
+uint32_t pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held)
 {
     struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
     lane->taken_out++;
     if (--lane->ringed == 0) {
         mark(lanes, lane, PDI_TELL_TAKEN);
     }
+    return lane->reader.bytes_max;
 }
 
 /* The node releases what was in a ring; so before it does, it is as if it lay there again. */

@@ -4,7 +4,10 @@
 
 #include "api/lanes.h"
 
-#define PAUSE PDI_TIME_S /* after a sample that was too large for its lane */
+#define PAUSE       PDI_TIME_S         /* after a sample that was too large for its lane */
+#define GROWTH      (20 * PDI_TIME_MS) /* how long puts wait for a larger one */
+#define AMPLE_SHARE 8U  /* of a lane: a sample that needs more should have a larger lane, */
+#define GROWN_SHARE 16U /* which holds so many */
 
 static struct pdi_lane_out *free_lane(struct pdi_lanes *lanes)
 {
@@ -36,7 +39,8 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
 {
     char text[PYDDSI_TEXT_MAX];
     struct pdi_lane_out *lane = free_lane(lanes);
-    size_t size = pdi_lane_size(lanes->lane_samples, lanes->lane_bytes);
+    uint32_t bytes = of->bytes != 0 ? of->bytes : lanes->lane_first;
+    size_t size = pdi_lane_size(lanes->lane_samples, bytes);
     if (lane == NULL) {
         return NULL;
     }
@@ -46,7 +50,10 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
         pdi_segment_make(&segment, "pyddsi-lane", size, false, text, sizeof text) != PYDDSI_OK) {
         free(starts);
         lanes->refused++;
-        of->again = PDI_TIME_NEVER; /* it would be refused again with every look */
+        of->again = of->bytes != 0 ? 0 : PDI_TIME_NEVER; /* with every look it would be refused */
+        lanes->look = of->bytes != 0;
+        lanes->lane_bytes = lanes->lane_first; /* it is not tried with larger ones again */
+        of->bytes = 0;
         return NULL;
     }
     pdi_lock_take(&lane->lock);
@@ -57,14 +64,14 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->space = aside->space;
     lane->reliable = aside->reliable;
     lane->resource = aside->resource;
+    lane->ample = bytes < lanes->lane_bytes ? bytes / AMPLE_SHARE : UINT32_MAX;
     lane->put = 0;
     lane->joiner = 0;
     memset(lane->invited, 0, sizeof lane->invited);
     lane->short_of = 0;
     lane->stuck = 0;
-    int status =
-        pdi_lane_init(&lane->writer, segment.memory, segment.size, starts, lanes->lane_samples,
-                      lanes->lane_bytes, lanes->random + 2 * ++lanes->cookies);
+    int status = pdi_lane_init(&lane->writer, segment.memory, segment.size, starts,
+                               lanes->lane_samples, bytes, lanes->random + 2 * ++lanes->cookies);
     PDI_CHECK(status == PYDDSI_OK); /* its sizes are right: pdi_lane_size said so */
     (void)status;
     lane->used = 1;
@@ -98,7 +105,8 @@ void pdi_lanes_publisher(struct pdi_lanes *lanes, uint32_t publisher)
     uint32_t index = publisher & 0xffff;
     if (index < lanes->publishers_max) {
         lanes->of[index].publisher = publisher;
-        lanes->of[index].again = 0;
+        lanes->of[index].again = lanes->of[index].growing = 0;
+        lanes->of[index].bytes = 0;
         pdi_atomic32_store_release(&lanes->of[index].lane, 0);
         lanes->publishers_used =
             index < lanes->publishers_used ? lanes->publishers_used : index + 1;
@@ -162,6 +170,24 @@ int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_
     lanes->look = 1;
     lanes->of[lane->publisher & 0xffff].again = pdi_time_add(now, PAUSE);
     return PYDDSI_AGAIN;
+}
+
+bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now)
+{
+    uint32_t bytes = lanes->lane_first;
+    while (bytes < lanes->lane_bytes && bytes / GROWN_SHARE < size) {
+        bytes *= 2;
+    }
+    if (size <= lane->ample || bytes <= lane->writer.bytes_max) {
+        return false;
+    }
+    struct pdi_lane_of *of = &lanes->of[lane->publisher & 0xffff];
+    of->bytes = bytes;
+    of->again = 0;
+    of->growing = pdi_time_add(now, GROWTH);
+    lane->closing = lane->waits = 1;
+    lanes->look = 1;
+    return true;
 }
 
 void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now)

@@ -3,8 +3,9 @@
 
 #include "api/lanes.h"
 
-#define PATIENCE (5 * PDI_TIME_MS)
-#define BITS_MAX PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)
+#define PATIENCE       (20 * PDI_TIME_MS)  /* of puts, for what went by the sockets */
+#define STUCK_PATIENCE (100 * PDI_TIME_MS) /* with readers that only look at what they have */
+#define BITS_MAX       PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)
 
 static struct pdi_shared_page *page_of(const struct pdi_lanes *lanes,
                                        const struct pdi_lane_out *lane, unsigned row)
@@ -253,13 +254,13 @@ static void see_stuck(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
         lane->short_of = 0;
         held = false;
     }
-    if (held && lane->stuck != 0 && now - lane->stuck >= PATIENCE) {
+    if (held && lane->stuck != 0 && now - lane->stuck >= STUCK_PATIENCE) {
         close_it(lanes, lane);
         return;
     }
     lane->stuck = !held ? 0 : lane->stuck != 0 ? lane->stuck : now;
-    if (held && lane->stuck + PATIENCE < lanes->due) {
-        lanes->due = lane->stuck + PATIENCE;
+    if (held && lane->stuck + STUCK_PATIENCE < lanes->due) {
+        lanes->due = lane->stuck + STUCK_PATIENCE;
     }
 }
 
@@ -317,6 +318,22 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
     return lane->writer.readers != readers || lane->waits != waited || lane->used != was_used;
 }
 
+/* Puts that wait for a larger lane go on when all read it, or when it has taken too long. */
+static bool end_growth(struct pdi_lanes *lanes, struct pdi_lane_of *of, pdi_time now)
+{
+    uint32_t index = pdi_atomic32_load_relaxed(&of->lane);
+    if (of->growing == 0) {
+        return false;
+    }
+    bool all = index != 0 && pdi_lanes_alone(&lanes->out[index - 1], of->publisher);
+    if (!all && now < of->growing) {
+        lanes->due = of->growing < lanes->due ? of->growing : lanes->due;
+        return false;
+    }
+    of->growing = 0;
+    return true;
+}
+
 bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
 {
     bool moved = false;
@@ -345,6 +362,9 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
         pdi_lock_take(&lane->lock);
         moved = look_at(lanes, lane, bits, status, now) || moved;
         pdi_lock_give(&lane->lock);
+    }
+    for (uint32_t i = 0; i < lanes->publishers_used; i++) {
+        moved = end_growth(lanes, &lanes->of[i], now) || moved;
     }
     for (uint32_t peer = 0; peer < lanes->peers_max; peer++) {
         if (lanes->neighbours[peer].used) {

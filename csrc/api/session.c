@@ -24,7 +24,7 @@ void pyddsi_session_options_init(pyddsi_session_options *options)
         .ttl = 1,
         .loopback = 1,
         .shared = 1,
-        .lane_bytes = 1 << 20,
+        .lane_bytes = 64 << 20,
         .lane_samples = 8192,
         .receive_bytes = 2 << 20,
         .receive_threads = 1,

@@ -17,6 +17,8 @@
 #define SAMPLE_HEAD 3U  /* bytes that a sample needs beside its own, */
 #define PACKET_HEAD 64U /* and a packet */
 #define BATCH_MAX   512U
+#define TAKE_FIRST  4U /* samples of a batch are taken blindly, */
+#define TAKE_SHARE  4U /* and so much of a lane at once */
 
 /* Whether somebody here wants this publisher's samples. */
 static bool echoes(pyddsi_session *session, uint32_t publisher)
@@ -102,10 +104,10 @@ static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_
     int status = PYDDSI_END;
     size_t i = 0;
     pdi_lock_take(&lane->lock);
-    if (lane->publisher == publisher && lane->on && !lane->others && !lane->here && !lane->waits) {
+    if (pdi_lanes_alone(lane, publisher)) {
         status = PYDDSI_OK;
         while (i < count && status == PYDDSI_OK) {
-            status = samples[i].size <= PDI_LANE_BYTES_MAX
+            status = samples[i].size <= lane->ample && samples[i].size <= PDI_LANE_BYTES_MAX
                          ? pdi_lane_put(&lane->writer, samples[i].data, (uint32_t)samples[i].size,
                                         0, i + 1 < count)
                          : PYDDSI_BAD_ARGUMENT;
@@ -142,7 +144,8 @@ static int put_both(pyddsi_session *session, struct pdi_lane_out *lane, const st
     bool ours = lane->publisher == put->publisher && lane->used;
     bool on = ours && lane->on;
     int status = PYDDSI_OK;
-    if (ours && lane->waits) {
+    if (ours && (lane->waits || pdi_lanes_growing(session->lanes, put->publisher) ||
+                 (on && pdi_lanes_grow(session->lanes, lane, put->size, now)))) {
         return PYDDSI_AGAIN; /* the ways are changing */
     }
     int room = on ? pdi_lanes_room(session->lanes, lane, put->size) : PYDDSI_OK;
@@ -174,6 +177,9 @@ static int put_away(pyddsi_session *session, const struct pdi_put *put, pdi_time
     struct pdi_lane_out *lane = pdi_session_lane(session, put->publisher);
     if (lane == NULL) {
         if (session->lanes != NULL) {
+            if (pdi_lanes_growing(session->lanes, put->publisher)) {
+                return PYDDSI_AGAIN;
+            }
             pdi_lanes_again(session->lanes, put->publisher, now);
         }
         return pdi_node_put(session->node, put->publisher, put->data, put->size, now);
@@ -252,7 +258,8 @@ static int put_some(pyddsi_session *session, void *context, pdi_time now)
         }
         samples = &put->samples[put->taken];
         left = put->count - put->taken;
-        bool single = lane != NULL || echoes(session, put->publisher);
+        bool single = lane != NULL || echoes(session, put->publisher) ||
+                      (session->lanes != NULL && pdi_lanes_growing(session->lanes, put->publisher));
         size_t count = single ? 1 : share(samples, left, batch, bytes);
         struct pdi_put one = {put->publisher, samples->data, samples->size};
         int status = count > 1
@@ -322,6 +329,35 @@ int pyddsi_session_flush(pyddsi_session *session)
 
 /* ---- take ---- */
 
+/* As many as there are, but of those that lie in lanes no more bytes than a quarter of a lane has: programs look at what they
+ * took until they have taken more, and if all of a lane were looked at, nobody could write into it. */
+static int take_some(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples,
+                     size_t max, size_t *count, pdi_time now)
+{
+    size_t chunk = max < TAKE_FIRST ? max : TAKE_FIRST;
+    uint64_t bytes = 0;
+    uint32_t lent = 0;
+    int status = PYDDSI_OK;
+    while (*count < max && chunk != 0) { /* each round takes some, or ends */
+        size_t some = 0;
+        status = pdi_node_take_many(session->node, subscriber, &samples[*count], chunk, &some, now);
+        uint64_t most = UINT64_MAX;
+        for (size_t i = *count; i < *count + some; i++) {
+            if (pdi_lanes_have(samples[i].held)) {
+                most = pdi_lanes_took(session->lanes, samples[i].held) / TAKE_SHARE;
+                bytes += samples[i].size;
+                lent++;
+            }
+        }
+        *count += some;
+        uint64_t left = most == UINT64_MAX ? max
+                        : most > bytes     ? (most - bytes) * lent / (bytes + 1)
+                                           : 0;
+        chunk = some < chunk ? 0 : left < max - *count ? (size_t)left : max - *count;
+    }
+    return status;
+}
+
 int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples,
                         size_t max, size_t *count)
 {
@@ -331,12 +367,7 @@ int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_rec
     pdi_time now = pdi_session_now(session);
     if (session->lanes != NULL)
         pdi_lanes_pump(session->lanes, PUMP_MAX, now);
-    int status = pdi_node_take_many(session->node, subscriber, samples, max, count, now);
-    for (size_t i = 0; session->lanes != NULL && i < *count; i++) {
-        if (pdi_lanes_have(samples[i].held)) {
-            pdi_lanes_took(session->lanes, samples[i].held);
-        }
-    }
+    int status = take_some(session, subscriber, samples, max, count, now);
     (void)pdi_atomic32_add(&session->holders, (uint32_t)*count);
     pdi_session_made_room(session);
     pdi_session_leave(session);

@@ -17,35 +17,54 @@ struct borrow {
     uint32_t *loan;
 };
 
-/* With both locks. */
-static int borrow_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
-                        const struct borrow *borrow, pdi_time now)
+/* Any thread may claim one; from then on it is of who has its handle. Null: all are in use. */
+static struct pdi_lane_open *claim(struct pdi_lanes *lanes, uint32_t *index)
 {
-    uint32_t index = 0;
-    while (index < PDI_LANE_LOANS_MAX && lanes->open[index].used) {
-        index++;
+    for (uint32_t i = 0; i < PDI_LANE_LOANS_MAX; i++) {
+        uint32_t none = 0;
+        if (pdi_atomic32_load_relaxed(&lanes->open[i].used) == 0 &&
+            pdi_atomic32_cas(&lanes->open[i].used, &none, 1)) {
+            *index = i;
+            return &lanes->open[i];
+        }
     }
-    if (index == PDI_LANE_LOANS_MAX) {
+    return NULL;
+}
+
+/* With the lane's lock. Answers as pdi_lane_room. */
+static int lend(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const struct borrow *borrow)
+{
+    uint32_t index;
+    uint32_t size = borrow->size <= PDI_LANE_BYTES_MAX ? (uint32_t)borrow->size : UINT32_MAX;
+    struct pdi_lane_open *open = claim(lanes, &index);
+    if (open == NULL) {
         return PYDDSI_AGAIN;
     }
-    struct pdi_lane_open *open = &lanes->open[index];
-    uint32_t size = borrow->size <= PDI_LANE_BYTES_MAX ? (uint32_t)borrow->size : UINT32_MAX;
-    int status = pdi_lanes_room(lanes, lane, size);
-    if (status == PYDDSI_OK) {
-        status = pdi_lane_reserve(&lane->writer, size, &open->loan);
-    }
-    if (status == PYDDSI_BAD_ARGUMENT) {
-        return pdi_lanes_outgrown(lanes, lane, borrow->size, now);
-    }
+    int status = pdi_lane_reserve(&lane->writer, size, &open->loan);
     if (status != PYDDSI_OK) {
+        pdi_atomic32_store_release(&open->used, 0);
         return status;
     }
-    open->used = 1;
     open->generation++;
     open->lane = (uint32_t)(lane - lanes->out);
     *borrow->data = open->loan.data;
     *borrow->loan = (uint32_t)open->generation << 16 | LANE_LOAN | index;
     return PYDDSI_OK;
+}
+
+/* With both locks. */
+static int borrow_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
+                        const struct borrow *borrow, pdi_time now)
+{
+    if (pdi_lanes_grow(lanes, lane, borrow->size, now)) {
+        return PYDDSI_AGAIN;
+    }
+    int status = pdi_lanes_room(lanes, lane, borrow->size);
+    if (status == PYDDSI_OK) {
+        status = lend(lanes, lane, borrow);
+    }
+    return status == PYDDSI_BAD_ARGUMENT ? pdi_lanes_outgrown(lanes, lane, borrow->size, now)
+                                         : status;
 }
 
 static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
@@ -65,6 +84,9 @@ static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
             return status;
         }
     }
+    if (session->lanes != NULL && pdi_lanes_growing(session->lanes, borrow->publisher)) {
+        return PYDDSI_AGAIN;
+    }
     return pdi_node_loan(session->node, borrow->publisher, borrow->size, borrow->data,
                          borrow->loan);
 }
@@ -73,6 +95,18 @@ int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size
                         uint32_t *loan, uint64_t timeout_ns)
 {
     struct borrow borrow = {publisher, size, data, loan};
+    struct pdi_lane_out *lane = pdi_session_lane(session, publisher);
+    if (lane != NULL && pdi_session_here(session)) {
+        int status = PYDDSI_END;
+        pdi_lock_take(&lane->lock);
+        if (pdi_lanes_alone(lane, publisher) && size <= lane->ample) {
+            status = lend(session->lanes, lane, &borrow);
+        }
+        pdi_lock_give(&lane->lock);
+        if (status == PYDDSI_OK) {
+            return status;
+        }
+    }
     return pdi_session_try(session, borrow_one, &borrow, timeout_ns);
 }
 
@@ -84,15 +118,28 @@ static struct pdi_lane_open *open_loan(const pyddsi_session *session, uint32_t l
         return NULL;
     }
     struct pdi_lane_open *open = &session->lanes->open[index];
-    return open->used && open->generation == loan >> 16 ? open : NULL;
+    return pdi_atomic32_load_acquire(&open->used) != 0 && open->generation == loan >> 16 ? open
+                                                                                         : NULL;
 }
 
 /* A lane that leads back may have waited for it. */
 static void over(struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
                  struct pdi_lane_open *open)
 {
-    open->used = 0;
+    pdi_atomic32_store_release(&open->used, 0);
     lanes->look = lanes->look || lane->closing;
+}
+
+/* To the lane's readers; with its lock. */
+static void show(pyddsi_session *session, struct pdi_lane_out *lane, struct pdi_lane_open *open,
+                 size_t used)
+{
+    if (pdi_tap_is_on(&session->tap)) {
+        pdi_session_tap_out(session, lane, open->loan.data, used);
+    }
+    pdi_lane_commit(&lane->writer, &open->loan, (uint32_t)used, 0, false);
+    lane->put += !lane->others;
+    pdi_lanes_ring(session->lanes, lane);
 }
 
 /* The sockets get a copy, if they are to; then the sample is shown in the lane. With both locks. */
@@ -116,12 +163,7 @@ static int commit_aside(pyddsi_session *session, struct pdi_lane_out *lane,
         return status;
     }
     if (lane->on) {
-        if (pdi_tap_is_on(&session->tap)) {
-            pdi_session_tap_out(session, lane, open->loan.data, used);
-        }
-        pdi_lane_commit(&lane->writer, &open->loan, (uint32_t)used, 0, false);
-        lane->put += !lane->others;
-        pdi_lanes_ring(session->lanes, lane);
+        show(session, lane, open, used);
     } else {
         pdi_lane_abandon(&lane->writer, &open->loan);
     }
@@ -164,14 +206,31 @@ static int commit_node(pyddsi_session *session, uint32_t loan, size_t used, pdi_
     return status;
 }
 
+/* Where it lies, without the session's lock: if it goes nowhere else. */
+static bool commit_alone(pyddsi_session *session, struct pdi_lane_open *open, size_t used)
+{
+    struct pdi_lane_out *lane = &session->lanes->out[open->lane];
+    pdi_lock_take(&lane->lock);
+    bool alone = pdi_lanes_alone(lane, lane->publisher) && used <= open->loan.size;
+    if (alone) {
+        show(session, lane, open, used);
+        pdi_atomic32_store_release(&open->used, 0);
+    }
+    pdi_lock_give(&lane->lock);
+    return alone;
+}
+
 int pyddsi_session_commit(pyddsi_session *session, uint32_t loan, size_t used)
 {
     int status = PYDDSI_BAD_ARGUMENT;
+    struct pdi_lane_open *open = pdi_session_here(session) ? open_loan(session, loan) : NULL;
+    if (open != NULL && commit_alone(session, open, used)) {
+        return PYDDSI_OK;
+    }
     if (!pdi_session_enter(session)) {
         return PYDDSI_CLOSED;
     }
     pdi_time now = pdi_session_now(session);
-    struct pdi_lane_open *open = open_loan(session, loan);
     if (open != NULL) {
         struct pdi_lane_out *lane = &session->lanes->out[open->lane];
         pdi_lock_take(&lane->lock);

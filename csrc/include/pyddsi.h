@@ -1040,7 +1040,7 @@ typedef struct {
     uint8_t one_stream;      /* 1: one thread sends all packets, for transports that want no more */
     uint8_t receive_threads; /* from 1 to PYDDSI_RECEIVE_THREADS_MAX */
     uint32_t record_bytes;   /* not 0: pyddsi_session_record, before anything is said or heard */
-    uint32_t lane_bytes;     /* the shared window of one publisher, */
+    uint32_t lane_bytes;     /* the shared window of one publisher at most, */
     uint32_t lane_samples;   /* and how many samples it can hold */
     uint32_t receive_bytes;  /* of the system, for what a socket has received */
     uint32_t peer_count;     /* peers[] in use */

@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
 
-from tests.api.rooms import group
+import pytest
+
+from tests.api.rooms import TIMEOUT, group, two
 
 PATIENCE_S = 60
 
@@ -53,3 +56,27 @@ def test_interrupted() -> None:
     )
     assert done.stdout.splitlines() == ["interrupted", "2000000", "and on it goes"], done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("size", [8192, 100_000, 1_000_000])
+def test_batches_that_are_kept(size: int) -> None:
+    """A batch that a program looks at until it has the next one would fill the shared window, and so keep that from coming."""
+    count = 300
+    with two() as (one, other):
+        sub = other.subscriber("a", depth=1024)
+        pub = one.publisher("a")
+        pub.wait_matched(timeout=TIMEOUT)
+        one.wait(TIMEOUT, lambda: one.counts()["lane_readers"])
+        pub.put(bytes(size))  # the window grows
+        sub.recv(timeout=TIMEOUT)
+        before = one.counts()["lane_put"]
+        thread = threading.Thread(target=lambda: [pub.put(bytes(size)) for _ in range(count)])
+        thread.start()
+        got, largest = 0, 0
+        while got < count:
+            batch = sub.recv_many(timeout=TIMEOUT)
+            got += len(batch)
+            largest = max(largest, len(batch))
+        thread.join()
+        assert one.counts()["lane_put"] == before + count, "none had to take another way"
+        assert largest * size <= 16 << 20

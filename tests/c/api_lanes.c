@@ -447,6 +447,56 @@ static void test_drop_oldest_holds_nobody_up(void)
     pyddsi_session_free(a);
 }
 
+/* Samples that only few of would fit the lane get a larger one, on the way to which nothing is lost or overtaken; and go by
+ * that, all but those that were put meanwhile. */
+static void test_lanes_grow(int how)
+{
+    live_next_group();
+    pyddsi_session *a = live_session(true);
+    pyddsi_session *b = live_session(true);
+    pyddsi_session *c = live_session(true);
+    uint64_t count = LIVE_MANY(4000);
+    struct live_writer writer = {.session = a,
+                                 .publisher = live_publisher(a, 7, true),
+                                 .count = count,
+                                 .size = 2000,
+                                 .how = how,
+                                 .patient = true};
+    struct live_reader readers[2];
+    for (int i = 0; i < 2; i++) {
+        pyddsi_session *session = i == 0 ? b : c;
+        readers[i] =
+            (struct live_reader){.session = session,
+                                 .subscriber = live_subscriber(session, 7, 64, PYDDSI_WAIT),
+                                 .until = count + 300};
+    }
+    (void)live_match(a, writer.publisher, 2);
+    NEED(live_lane_readers(a, 2));
+    live_read_begin(&readers[0]);
+    live_read_begin(&readers[1]);
+    live_write(&writer);
+    uint64_t small = live_lane_put(a);
+    CHECK_EQ(small, count);
+    writer.from = count;
+    writer.count = 300;
+    writer.size = 200000;
+    live_write(&writer);
+    CHECK_EQ(writer.accepted, count + 300);
+    live_read_join(&readers[0]);
+    live_read_join(&readers[1]);
+    for (int i = 0; i < 2; i++) {
+        live_let_go(&readers[i]);
+        CHECK_EQ(readers[i].wrong, 0);
+        CHECK_EQ(readers[i].total, count + 300);
+    }
+    CHECK(live_lane_readers(a, 2));
+    CHECK(live_lane_put(a) >= small + 150);
+    CHECK(live_until(a, live_settled, a));
+    pyddsi_session_free(c);
+    pyddsi_session_free(b);
+    pyddsi_session_free(a);
+}
+
 int main(void)
 {
     test_from_sockets_to_the_lane(true, 16, 0, 0);
@@ -464,5 +514,7 @@ int main(void)
     test_close_with_samples_in_the_lane(false);
     test_close_under_load();
     test_drop_oldest_holds_nobody_up();
+    test_lanes_grow(0);
+    test_lanes_grow(3);
     return test_result();
 }
