@@ -257,7 +257,7 @@ static bool make_node(struct world *world, uint32_t index)
         return false;
     }
     memset(memory, 0, size);
-    return pdi_node_init(&world->node[index], &config, memory, size, world->now) == PYDDSI_OK;
+    return pdi_node_init(&world->node[index], &config, memory, size, false, world->now) == PYDDSI_OK;
 }
 
 static bool make_ends(struct world *world)

@@ -88,7 +88,7 @@ static int make_node(pyddsi_session *session, char *text)
         return PYDDSI_NO_SPACE;
     }
     return pdi_node_init(&session->node, &session->options.node, session->memory,
-                         session->memory_size, pdi_session_now(session));
+                         session->memory_size, true, pdi_session_now(session));
 }
 
 /* The word that a forked child finds wiped. */

@@ -13,11 +13,15 @@
 #ifndef PDI_BASE_CARVE_H
 #define PDI_BASE_CARVE_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "base/atomic.h"
 
 struct pdi_carve {
     uint8_t *memory; /* aligned to PDI_CACHE_LINE; null: only measure */
     size_t size;     /* cut so far */
+    bool zero;       /* the memory holds zeros: to write them would only take it from the system */
 };
 
 /* The next `count` items of `item_bytes` each; null while measuring. The products must not overflow, which the limits of
@@ -27,6 +31,14 @@ static inline void *pdi_carve(struct pdi_carve *carve, size_t count, size_t item
     size_t at = (carve->size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE;
     carve->size = at + count * item_bytes;
     return carve->memory != NULL ? carve->memory + at : NULL;
+}
+
+/* Zeros in a piece that was just cut. */
+static inline void pdi_carve_clear(const struct pdi_carve *carve, void *at, size_t bytes)
+{
+    if (!carve->zero) {
+        memset(at, 0, bytes);
+    }
 }
 
 #endif

@@ -152,12 +152,13 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     struct pdi_region *scratch_regions =
         pdi_carve(carve, (size_t)PDI_SCRATCH_ENTRIES * 2, sizeof *scratch_regions);
     if (real) {
-        memset(node->out, 0, (size_t)conduits * sizeof *node->out);
-        memset(node->members, 0,
-               (size_t)(config->multicasts + 1) * config->peers_max * sizeof *node->members);
-        memset(node->work, 0, (size_t)PDI_BITSET_WORDS(conduits) * 8);
-        memset(node->talk, 0, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
-        memset(node->ended, 0, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
+        pdi_carve_clear(carve, node->out, (size_t)conduits * sizeof *node->out);
+        pdi_carve_clear(carve, node->members,
+                        (size_t)(config->multicasts + 1) * config->peers_max *
+                            sizeof *node->members);
+        pdi_carve_clear(carve, node->work, (size_t)PDI_BITSET_WORDS(conduits) * 8);
+        pdi_carve_clear(carve, node->talk, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
+        pdi_carve_clear(carve, node->ended, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
         (void)pdi_pages_init(&node->window_pages, used, pages);
         (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries,
                               PDI_SCRATCH_ENTRIES, scratch_regions, PDI_SCRATCH_ENTRIES * 2);
@@ -227,29 +228,26 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     if (!real) {
         return;
     }
-    memset(node->peers, 0, config->peers_max * sizeof *node->peers);
+    pdi_carve_clear(carve, node->peers, config->peers_max * sizeof *node->peers);
     for (uint32_t i = 0; i < config->peers_max; i++) {
         pdi_peer_init(&node->peers[i].word);
     }
     (void)pdi_map_init(&node->endpoints, map, map_used, endpoints, node->hash_seed);
-    memset(node->orders, 0, orders * sizeof *node->orders);
-    memset(node->held, 0, (size_t)PDI_BITSET_WORDS(orders) * 8);
-    memset(node->parts, 0, orders * sizeof *node->parts);
-    for (uint32_t i = 0; i < config->peers_max; i++) {
-        pdi_receive_fresh(node, i);
-    }
+    pdi_carve_clear(carve, node->orders, orders * sizeof *node->orders);
+    pdi_carve_clear(carve, node->held, (size_t)PDI_BITSET_WORDS(orders) * 8);
+    pdi_carve_clear(carve, node->parts, orders * sizeof *node->parts);
     (void)pdi_pool_init(&node->pool, slots, config->packet_max, config->slots_max, holds,
                         free_ring);
     (void)pdi_assembler_init(&node->assembler, assembly, assembly_used, pages, series,
                              config->assembly_max, config->sample_max);
-    memset(node->series_holds, 0, config->assembly_max * sizeof *node->series_holds);
-    memset(node->series_via, 0, config->assembly_max * sizeof *node->series_via);
-    memset(node->routes, 0, (PDI_ROUTE_CACHE + 1) * sizeof *node->routes);
+    pdi_carve_clear(carve, node->series_holds, config->assembly_max * sizeof *node->series_holds);
+    pdi_carve_clear(carve, node->series_via, config->assembly_max * sizeof *node->series_via);
+    pdi_carve_clear(carve, node->routes, (PDI_ROUTE_CACHE + 1) * sizeof *node->routes);
     for (uint32_t i = 0; i <= PDI_ROUTE_CACHE; i++) { /* the last one has room for all */
         node->routes[i].reader = route_readers + (size_t)i * PDI_ROUTE_READERS;
         node->routes[i].filter = filters + (size_t)i * PDI_ROUTE_READERS;
     }
-    memset(node->slot_kept, 0, config->slots_max * sizeof *node->slot_kept);
+    pdi_carve_clear(carve, node->slot_kept, config->slots_max * sizeof *node->slot_kept);
     node->slot = PDI_POOL_NONE;
 }
 
@@ -286,7 +284,7 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     if (!real) {
         return;
     }
-    memset(node->publishers, 0, config->publishers_max * sizeof *node->publishers);
+    pdi_carve_clear(carve, node->publishers, config->publishers_max * sizeof *node->publishers);
     for (uint32_t i = 0; i < config->publishers_max; i++) {
         node->publishers[i].pushed = bits + (size_t)i * words * 5;
         node->publishers[i].singles_bits = node->publishers[i].pushed + words;
@@ -294,12 +292,12 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
         node->publishers[i].untold = node->publishers[i].pushed + (size_t)words * 3;
         node->publishers[i].carried = node->publishers[i].pushed + (size_t)words * 4;
     }
-    memset(node->readers, 0, config->subscribers_max * sizeof *node->readers);
-    memset(node->things, 0, node->things_max * sizeof *node->things);
+    pdi_carve_clear(carve, node->readers, config->subscribers_max * sizeof *node->readers);
+    pdi_carve_clear(carve, node->things, node->things_max * sizeof *node->things);
     (void)pdi_map_init(&node->handles, map, map_used, handles, node->hash_seed);
     (void)pdi_pages_init(&node->record_pages, record_used, config->ring_samples);
     (void)pdi_pages_init(&node->shelf_pages, shelf_used, shelf_pages);
-    memset(node->pullers, 0, config->remotes_max * sizeof *node->pullers);
+    pdi_carve_clear(carve, node->pullers, config->remotes_max * sizeof *node->pullers);
     for (uint32_t i = 0; i < config->shelf_samples; i++) {
         node->shelved[i].next = i + 1 < config->shelf_samples ? i + 1 : PDI_NONE;
     }
@@ -308,9 +306,9 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     (void)pdi_heap_init(&node->timers, entries, timers, places, timers);
 }
 
-static size_t lay_out(struct pdi_node *node, uint8_t *memory)
+static size_t lay_out(struct pdi_node *node, uint8_t *memory, bool zero)
 {
-    struct pdi_carve carve = {.memory = memory};
+    struct pdi_carve carve = {.memory = memory, .zero = zero};
     bool real = memory != NULL;
     (void)pdi_carve(&carve, 1, sizeof *node);
     lay_out_sending(node, &carve, real);
@@ -342,11 +340,11 @@ size_t pdi_node_size(const pyddsi_config *config, const char **text)
     struct pdi_node measure;
     measure.seq = (struct pdi_seq){0};
     set_config(&measure, config);
-    return lay_out(&measure, NULL);
+    return lay_out(&measure, NULL, false);
 }
 
 int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size,
-                  pdi_time now)
+                  bool zero, pdi_time now)
 {
     size_t need = pdi_node_size(config, NULL);
     if (need == 0 || (uintptr_t)memory % PDI_CACHE_LINE != 0) {
@@ -368,7 +366,7 @@ int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *mem
                               .rid_bits = config->rid_bits,
                               .conduits = 0};
     (void)pdi_reading_init(&node->reading, &options);
-    (void)lay_out(node, memory);
+    (void)lay_out(node, memory, zero);
     node->now = node->told_all = now;
     pdi_timer_set(node, PDI_TIMER_SCOUT, now);
     *made = node;

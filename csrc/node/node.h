@@ -37,9 +37,10 @@ void pdi_config_init(pyddsi_config *config);
 /* How much memory a node with this configuration needs; 0 if the configuration cannot be, and *text (if given) says why. */
 size_t pdi_node_size(const pyddsi_config *config, const char **text);
 
-/* Makes a node in `memory` (aligned to PDI_CACHE_LINE, at least pdi_node_size bytes). OK, BAD_ARGUMENT, NO_SPACE. */
+/* Makes a node in `memory` (aligned to PDI_CACHE_LINE, at least pdi_node_size bytes); with `zero` it holds zeros, as the system
+ * gives it, and what is not used is not touched. OK, BAD_ARGUMENT, NO_SPACE. */
 int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size,
-                  pdi_time now);
+                  bool zero, pdi_time now);
 
 /* Says farewell to all peers (CLOSE leaves with the next outputs), and accepts nothing more. */
 void pdi_node_close(struct pdi_node *node, pdi_time now);

@@ -82,7 +82,7 @@ static void *slots_lay(struct pdi_slots *slots, uint32_t count, size_t item_byte
     void *items = pdi_carve(carve, count, item_bytes);
     uint32_t *next = pdi_carve(carve, count, sizeof *next);
     if (items != NULL) {
-        memset(items, 0, count * item_bytes);
+        pdi_carve_clear(carve, items, count * item_bytes);
         pdi_slots_init(slots, next, count);
     }
     return items;
@@ -120,8 +120,8 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
         return;
     pdi_pages_init(&to->name_pages, pages, sizes->units);
     pdi_late_init(to->late);
-    memset(to->peers, 0, sizes->peers * sizeof *to->peers);
-    memset(to->joined, 0, PDI_BITSET_WORDS((size_t)sizes->peers) * sizeof *to->joined);
+    pdi_carve_clear(carve, to->peers, sizes->peers * sizeof *to->peers);
+    pdi_carve_clear(carve, to->joined, PDI_BITSET_WORDS((size_t)sizes->peers) * sizeof *to->joined);
     memset(to->said, PDI_SAID_NOTHING, said);
 }
 

@@ -22,7 +22,7 @@ static int start(struct pdi_world *world, int node)
     /* A node that reads what it has not written shows it: the same seed with other poison has another digest. */
     memset(one->memory, world->poison, one->size);
     one->last = pdi_world_clock(world, node);
-    int status = pdi_node_init(&one->node, &one->config, one->memory, one->size, one->last);
+    int status = pdi_node_init(&one->node, &one->config, one->memory, one->size, false, one->last);
     if (status != PYDDSI_OK)
         one->node = NULL;
     one->lives++;

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -124,3 +127,20 @@ def test_arrays_of_numbers() -> None:
         for array in (times, fields, np.arange(6.0)[::2], np.asfortranarray(np.eye(3))):
             pub.put(array)
             assert bytes(sub.recv(TIMEOUT)) == array.tobytes()
+
+
+def test_memory_that_is_not_used() -> None:
+    """A session's tables, which have room for far more than it has, would be written to when it opens, and so be taken."""
+    program = f"""
+        import resource
+        import pyddsi
+        pyddsi.open
+        faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        before = faults()
+        with pyddsi.open(group={group()!r}) as session:
+            print((faults() - before) * resource.getpagesize())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 4 << 20

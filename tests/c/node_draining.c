@@ -114,7 +114,8 @@ static void start(uint32_t index, uint32_t samples)
     CHECK(size != 0 && size <= MEMORY_MAX);
     net.endpoint[index] =
         (pyddsi_endpoint){.ip = {10, 0, 0, (uint8_t)(1 + index)}, .port = 50000, .kind = 4};
-    CHECK_EQ(pdi_node_init(&net.node[index], &config, memory[index], size, net.now), PYDDSI_OK);
+    CHECK_EQ(pdi_node_init(&net.node[index], &config, memory[index], size, false, net.now),
+             PYDDSI_OK);
 }
 
 static void send(uint32_t from, const uint8_t *packet, size_t size)

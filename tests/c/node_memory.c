@@ -165,7 +165,8 @@ static void net_node(uint32_t index, const pyddsi_config *config)
     net.size[index] = size;
     net.endpoint[index] = (pyddsi_endpoint){
         .ip = {10, 0, 0, (uint8_t)(1 + index)}, .port = (uint16_t)(50000 + index), .kind = 4};
-    CHECK_EQ(pdi_node_init(&net.node[index], config, memory[index], size, net.now), PYDDSI_OK);
+    CHECK_EQ(pdi_node_init(&net.node[index], config, memory[index], size, false, net.now),
+             PYDDSI_OK);
 }
 
 static bool canaries_live(void)
@@ -560,13 +561,13 @@ static void test_memory_given(void)
     static struct pdi_node *node;
     pyddsi_config config = config_of(0);
     size_t size = pdi_node_size(&config, NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, memory[0], size - 1, 0), PYDDSI_NO_SPACE);
-    CHECK_EQ(pdi_node_init(&node, &config, memory[0] + 8, size, 0), PYDDSI_BAD_ARGUMENT);
+    CHECK_EQ(pdi_node_init(&node, &config, memory[0], size - 1, false, 0), PYDDSI_NO_SPACE);
+    CHECK_EQ(pdi_node_init(&node, &config, memory[0] + 8, size, false, 0), PYDDSI_BAD_ARGUMENT);
     config.order_max = 3;
     const char *text = NULL;
     CHECK_EQ(pdi_node_size(&config, &text), 0);
     CHECK(text != NULL && strstr(text, "order_max") != NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, memory[0], MEMORY_MAX, 0), PYDDSI_BAD_ARGUMENT);
+    CHECK_EQ(pdi_node_init(&node, &config, memory[0], MEMORY_MAX, false, 0), PYDDSI_BAD_ARGUMENT);
 }
 
 /* Puts samples of `size` bytes until the window is full; the peers say nothing meanwhile. */

@@ -28,7 +28,7 @@ static void test_spare(void)
                                  (size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE);
     struct pdi_node *node = NULL;
     CHECK(memory != NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, memory, size, 0), PYDDSI_OK);
+    CHECK_EQ(pdi_node_init(&node, &config, memory, size, false, 0), PYDDSI_OK);
     uint32_t last = PDI_POOL_NONE;
     for (uint32_t slot; (slot = pdi_pool_get(&node->pool)) != PDI_POOL_NONE; last = slot) {
         memset(pdi_pool_data(&node->pool, slot), 0xff, config.packet_max);

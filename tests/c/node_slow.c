@@ -21,7 +21,7 @@ static struct pdi_node *make(void **memory)
     *memory = aligned_alloc(PDI_CACHE_LINE,
                             (size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE);
     CHECK(*memory != NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, *memory, size, 0), PYDDSI_OK);
+    CHECK_EQ(pdi_node_init(&node, &config, *memory, size, false, 0), PYDDSI_OK);
     node->peers_used = PEERS;
     return node;
 }
