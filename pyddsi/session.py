@@ -98,10 +98,22 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         self.paths = fill(options, config)
         options.record_bytes = lib.PYDDSI_RECORD_BYTES if recorded else 0
         made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
-        status = lib.pyddsi_session_open(made, options, why)
-        if status != lib.PYDDSI_OK:
-            raise refusal(status, ffi.string(why).decode("utf-8", "replace"))
-        self.raw = made[0]
+        try:
+            status = lib.pyddsi_session_open(made, options, why)
+            if status != lib.PYDDSI_OK:
+                raise refusal(status, ffi.string(why).decode("utf-8", "replace"))
+            self._begin(made[0], options)
+        except BaseException:  # Ctrl-C, too: peers that have met it already are told
+            if made[0] != ffi.NULL:
+                lib.pyddsi_session_close(made[0], 0)
+            raise
+        self._recorded = recorded
+        self._closed = False
+        _open.add(self)
+
+    def _begin(self, raw: Any, options: Any) -> None:
+        """What is known of a session that is open."""
+        self.raw = raw
         node = options.node
         self._names: dict[int, str] = {}
         slots = int(node.slots_max)
@@ -125,7 +137,6 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         self.matches: dict[int, set[str]] = {}
         self.waker: Waker | None = None
         self._dispatcher: Dispatcher | None = None
-        self._recorded = recorded
         self._recorder: Recorder | None = None
         self._lock = allocate_lock()
         self._numbers: dict[str, int] = {}
@@ -133,8 +144,6 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         self._wall_ns = int(lib.pyddsi_session_wall(self.raw))
         self._events: list[Any] = []
         self._raw_event = ffi.new("pyddsi_event *")
-        self._closed = False
-        _open.add(self)
 
     # ---- life ----
 
