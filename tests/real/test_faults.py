@@ -154,12 +154,12 @@ def test_writer_is_killed(shared: bool) -> None:  # noqa: FBT001
         for _ in range(2):
             with child(WRITER, **settings) as writer:
                 _, name = writer.line()
+                got = [int(bytes(sub.recv(timeout=TIMEOUT)))]
                 while writer.line() < 200:
                     pass
                 writer.signal(signal.SIGKILL)
                 event = session.wait_event("disconnected", timeout=TIMEOUT)
                 assert (event.peer, event.reason) == (name, "lease")
-            got: list[int] = []
             while (sample := sub.poll()) is not None:
                 got.append(int(bytes(sample.data)))
                 del sample
