@@ -124,6 +124,7 @@ class Pyddsi(Contender):
     batches = True
     loans = True
     quick = True
+    way: ClassVar[str] = "multicast"
 
     def settings(self) -> dict[str, Any]:
         """What differs from the defaults."""
@@ -146,7 +147,9 @@ class Pyddsi(Contender):
 
     def sender(self, channel: str) -> Sender:
         """A reliable publisher."""
-        publisher = self.session.publisher(f"bench/{self.tag}/{channel}", reliable=True)
+        publisher = self.session.publisher(
+            f"bench/{self.tag}/{channel}", reliable=True, way=self.way
+        )
         lend = publisher.loan
 
         def loan(size: int) -> None:
@@ -195,10 +198,11 @@ class PyddsiSpin(Pyddsi):
 
 
 class PyddsiUdp(Pyddsi):
-    """The same without shared memory: datagrams alone."""
+    """The same without shared memory: datagrams alone, to each subscriber its own, as DDS does it where there is one."""
 
     name = "pyddsi-udp"
     quick = False
+    way = "each"
 
     def settings(self) -> dict[str, Any]:
         """No memory is shared, and the window has room for some of the largest samples."""

@@ -185,7 +185,7 @@ class Declaring(Generic[P, S]):
         *,
         reliable: bool | None = None,
         durability: Durability = "volatile",
-        way: Way = "auto",
+        way: Way = "multicast",
         conduit: int = 0,
         keep: int = 0,
         space: int = 0,
@@ -196,8 +196,8 @@ class Declaring(Generic[P, S]):
         resource: its name, or its number
         reliable: whether lost samples are sent again; None: as the resource says, else yes
         durability: "transient" keeps `keep` samples for those who come late
-        way: "auto": unicast to one subscriber, multicast to several; "multicast": one copy for all; "each": a copy for
-            each; "unicast": to one subscriber, a second one is rejected
+        way: "multicast": one copy for all; "each": a copy for each, which is quicker for few; "auto": unicast to one
+            subscriber, multicast to several; "unicast": to one subscriber, a second one is rejected
         conduit: the multicast conduit
         keep: samples kept for those who pull, or come late
         space: the resource space

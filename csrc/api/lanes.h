@@ -21,8 +21,8 @@
  * place (brought). It need not have been released: a lane that leads back is not written again, and its memory stays for as
  * long as somebody maps it, so views into it last however long an application looks at them.
  *
- * Sizes. A lane begins small, since what is small stays in the processors' caches. A sample of more than an eighth of it
- * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds sixteen
+ * Sizes. A lane begins small, since what is small stays in the processors' caches. A sample of more than a 32nd of it
+ * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds 16 to 64
  * such samples takes its place, and the puts wait for that, not for long.
  *
  * One place for each session, however many of its subscribers want the samples: the pump hands a sample to the node, which

@@ -6,8 +6,10 @@
 
 #define PAUSE       PDI_TIME_S         /* after a sample that was too large for its lane */
 #define GROWTH      (20 * PDI_TIME_MS) /* how long puts wait for a larger one */
-#define AMPLE_SHARE 8U  /* of a lane: a sample that needs more should have a larger lane, */
-#define GROWN_SHARE 16U /* which holds so many */
+#define AMPLE_SHARE 32U /* of a lane: a sample that needs more should have a larger lane, */
+#define GROWN_MANY  64U /* which holds so many, */
+#define GROWN_FEW   16U /* or so many, where it has more bytes than caches hold: */
+#define GROWN_BYTES (UINT32_C(8) << 20)
 
 static struct pdi_lane_out *free_lane(struct pdi_lanes *lanes)
 {
@@ -175,10 +177,15 @@ int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_
 bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now)
 {
     uint32_t bytes = lanes->lane_first;
-    while (bytes < lanes->lane_bytes && bytes / GROWN_SHARE < size) {
+    while (bytes < lanes->lane_bytes &&
+           bytes / (bytes < GROWN_BYTES ? GROWN_MANY : GROWN_FEW) < size) {
         bytes *= 2;
     }
-    if (size <= lane->ample || bytes <= lane->writer.bytes_max) {
+    if (size <= lane->ample) {
+        return false;
+    }
+    if (bytes <= lane->writer.bytes_max) {
+        lane->ample = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX; /* as ample as it gets */
         return false;
     }
     struct pdi_lane_of *of = &lanes->of[lane->publisher & 0xffff];
