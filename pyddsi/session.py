@@ -100,13 +100,14 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         made, why = ffi.new("pyddsi_session **"), ffi.new("char[]", lib.PYDDSI_TEXT_MAX)
         try:
             status = lib.pyddsi_session_open(made, options, why)
-            if status != lib.PYDDSI_OK:
-                raise refusal(status, ffi.string(why).decode("utf-8", "replace"))
-            self._begin(made[0], options)
+            if status == lib.PYDDSI_OK:
+                self._begin(made[0], options)
         except BaseException:  # Ctrl-C, too: peers that have met it already are told
             if made[0] != ffi.NULL:
                 lib.pyddsi_session_close(made[0], 0)
             raise
+        if status != lib.PYDDSI_OK:
+            raise refusal(status, ffi.string(why).decode("utf-8", "replace"))
         self._recorded = recorded
         self._closed = False
         _open.add(self)
