@@ -140,10 +140,15 @@ void pdi_lanes_tell(struct pdi_lanes *lanes)
 
 /* ---- what has come ---- */
 
-/* Whether its writer has written down as lost what we have not brought, and goes on without us in another session. */
-static bool given_up(const struct pdi_lane_in *lane)
+/* Whether its writer has written down as lost what we have not brought, and goes on without us in another session. We may not know
+ * that ours is over: who was stopped hears by a group what came after that before he hears the end of his session. (A writer that
+ * closes leaves us too, but what it had put is ours.) */
+static bool given_up(const struct pdi_lanes *lanes, const struct pdi_lane_in *lane)
 {
-    return lane->orphan && !lane->farewell && pdi_lane_lost(&lane->reader);
+    const struct pdi_shared_page *page = page_of(lanes, lane);
+    return page == NULL ? !lane->farewell && pdi_lane_lost(&lane->reader)
+                        : pdi_place_state(lane->reader.place) == PDI_PLACE_LOST &&
+                              pdi_atomic64_load_acquire(&page->magic) != 0;
 }
 
 /* Up to `max` samples to their only reader, all at once. What pdi_lane_take says of the last one; OK: there may be more. */
@@ -180,7 +185,7 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
     uint32_t index = (uint32_t)(lane - lanes->in);
     uint64_t until = pdi_lane_next(&lane->reader);
     uint64_t before = lane->reader.taken - lane->has_next;
-    if (given_up(lane) || lane->broken) {
+    if (given_up(lanes, lane) || lane->broken) {
         lanes->look = 1;
         return;
     }
@@ -432,7 +437,7 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time 
             return false;
         }
     }
-    bool over = given_up(lane) || lane->broken;
+    bool over = given_up(lanes, lane) || lane->broken;
     lane->leaving = !wanted;
     if (over && lane->has_next) {
         lane->has_next = 0;
