@@ -193,6 +193,13 @@ MUTANTS = [
         "duplicate",
     ),
     Mutant(
+        "order: many SYNCHs of one moment make a new beginning",
+        "proto",
+        "bool apart = pdi_time_add(order->counted, PDI_ORDER_BEHIND_APART) <= now;",
+        "bool apart = order->counted <= now;",
+        "tests/proto_order",
+    ),
+    Mutant(
         "order: a message that waits is kept twice",
         "proto",
         "if (is_kept(order, at)) { return PDI_ORDER_REPEAT; }",

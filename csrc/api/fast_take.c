@@ -239,10 +239,10 @@ static int gather(struct pdi_reader *reader, PyObject *list, Py_ssize_t max)
         if (failed)
             return PDI_RAISED;
     }
-    bool more =
-        true; /* a take of fewer than there was room for is not repeated: those it left are to come with the next call */
-    while (status == PYDDSI_OK && more &&
-           PyList_Size(list) < max) { /* each round appends some, or ends it */
+    /* Each round appends some, or ends it. A take of fewer than there was room for is not repeated: what it left is to come
+     * with the next call. */
+    bool more = true;
+    while (status == PYDDSI_OK && more && PyList_Size(list) < max) {
         size_t count = 0;
         Py_ssize_t left = max - PyList_Size(list);
         size_t room = left < PDI_BATCH_MAX ? (size_t)left : PDI_BATCH_MAX;

@@ -236,8 +236,8 @@ void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
         pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);
         return;
     }
-    int status =
-        pdi_order_synch(order, message->sn, (message->flags & PYDDSI_U) != 0 ? message->count : 0);
+    uint64_t count = (message->flags & PYDDSI_U) != 0 ? message->count : 0;
+    int status = pdi_order_synch(order, message->sn, count, now);
     if (status == PYDDSI_AGAIN) {
         struct pdi_kept kept;
         uint64_t lost = 0;
@@ -248,8 +248,7 @@ void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
         node->parts[peer * node->config.conduits_in + conduit] = 0;
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_GAP, 0, 0, lost, now);
         order->held = 0;
-        status = pdi_order_synch(order, message->sn,
-                                 (message->flags & PYDDSI_U) != 0 ? message->count : 0);
+        status = pdi_order_synch(order, message->sn, count, now);
     }
     if (status == PYDDSI_BAD_INPUT) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_BAD_BYTES, 0, 0, 1, now);

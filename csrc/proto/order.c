@@ -111,19 +111,21 @@ void pdi_order_advance_marked(struct pdi_order *order)
 
 /* Whether a SYNCH from behind is the one too many. Once it is, it stays so until the next thing
  * that is not from behind. */
-static bool is_believed(struct pdi_order *order)
+static bool is_believed(struct pdi_order *order, pdi_time now)
 {
     if (order->behind_at != order->expected) {
         order->behind_at = order->expected;
         order->behind = 0;
     }
-    if (order->behind < PDI_ORDER_BEHIND_MAX) {
+    bool apart = pdi_time_add(order->counted, PDI_ORDER_BEHIND_APART) <= now;
+    if (order->behind == 0 || (order->behind < PDI_ORDER_BEHIND_MAX && apart)) {
         order->behind++;
+        order->counted = now;
     }
     return order->behind == PDI_ORDER_BEHIND_MAX;
 }
 
-int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count)
+int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count, pdi_time now)
 {
     if (count >= order->seq->half) {
         return PYDDSI_BAD_INPUT;
@@ -131,7 +133,7 @@ int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count)
     int64_t next = pdi_seq_unwrap(order->seq, order->expected, sn);
     bool anew = !order->synched || next > PDI_ORDER_COUNT_MAX;
     if (!anew && next < order->expected) {
-        if (!is_believed(order)) {
+        if (!is_believed(order, now)) {
             return PYDDSI_OK;
         }
         anew = true;

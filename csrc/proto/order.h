@@ -41,9 +41,11 @@
  * SYNCH that was late by a millisecond is a thousand numbers behind, and a jump back would deliver
  * those a second time; on the other hand, never to believe it would lock a sender that began anew
  * out for ever, as near as it may be. What does tell them apart is that one sender repeats itself:
- * SYNCHs from behind are believed when PDI_ORDER_BEHIND_MAX of them came in a row, and nothing from
- * expected on between them. A late SYNCH is soon followed by what overtook it or by a newer one; a
- * sender that began anew says nothing else. How far behind is no evidence either way.
+ * SYNCHs from behind are believed when PDI_ORDER_BEHIND_MAX of them came in a row, each a while
+ * after the one that was counted before, and nothing from expected on between them. A late SYNCH is
+ * soon followed by what overtook it or by a newer one; a sender that began anew says nothing else.
+ * Many at once are no evidence: a sender that stood still answers all that had piled up in one
+ * moment, and a single message may overtake that whole pile. Nor is it how far behind they are.
  *
  * Numbers can be compared only within half a circle. What was late by more than that looks new; the
  * protocol has no cure, but a wider sequence number. A count of half a circle or more can be of no
@@ -63,7 +65,8 @@
 #define PDI_ORDER_REACH_ZHE    32 /* of the numbers asked for at once zhe looks at so many */
 #define PDI_ORDER_CAPACITY_MIN 2
 #define PDI_ORDER_CAPACITY_MAX (UINT32_C(1) << 16)
-#define PDI_ORDER_BEHIND_MAX   8 /* SYNCHs from behind, in a row, that make a new beginning */
+#define PDI_ORDER_BEHIND_MAX   8 /* SYNCHs from behind, in a row, that make a new beginning, */
+#define PDI_ORDER_BEHIND_APART (5 * PDI_TIME_MS) /* each so long after the last (a sender: 10 ms) */
 
 /* Jumps may carry a count forward by half a circle each; one beyond this begins anew, long before
  * an int64 overflows. */
@@ -92,7 +95,8 @@ struct pdi_order {
     uint8_t best_seen; /* best effort: one came */
     uint8_t reach;     /* numbers that one NACK asks for at most */
     uint8_t behind;    /* SYNCHs from behind in a row, */
-    int64_t behind_at; /* while this was expected */
+    int64_t behind_at; /* while this was expected; */
+    pdi_time counted;  /* when the last one of them came */
     int64_t expected;
     int64_t end;       /* one past the last number that is known to exist */
     int64_t base;      /* the sender gave up what lies before it */
@@ -170,12 +174,13 @@ static inline void pdi_order_advance(struct pdi_order *order)
     order->expected++;
 }
 
-/* A SYNCH came: `sn` is the sender's next number, `count` of those before it are not acknowledged.
+/* A SYNCH came now: `sn` is the sender's next number, `count` of those before it are not
+ * acknowledged.
  * PYDDSI_OK: done; pdi_order_skip may have something to tell now, and pdi_order_ready after it.
  * PYDDSI_AGAIN: the sender began anew, or the conduit waited for a SYNCH, and messages of the past
  * are still kept: take them out with pdi_order_clear and call again.
  * PYDDSI_BAD_INPUT: the count is half a circle or more; nothing has changed. */
-int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count);
+int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count, pdi_time now);
 
 /* The next step over what the sender gave up. PYDDSI_OK: *gap was passed over; it ends before the
  * next kept message or before the sender's base. PYDDSI_END: expected is kept, or held, or the

@@ -170,8 +170,8 @@ def _one(options: argparse.Namespace) -> int:
 def _print_report(report: Report) -> None:
     print(
         f"{report.scenario}, seed {report.seed}: {report.time:.3f} s of {report.nodes} nodes, {report.crashes} crashes, "
-        f"{report.packets} packets, {report.packets_lost} of them lost, {report.put} samples put, {report.taken} of "
-        f"{report.owed} taken, {report.excused} with an entry, digest {report.digest:016x}"
+        f"{report.packets} packets, {report.packets_lost} of them lost, {report.put} samples put, {report.taken} "
+        f"taken ({report.owed} were owed, {report.excused} with an entry), digest {report.digest:016x}"
     )
     for line in report.violation_texts:
         print(f"VIOLATION {line}")

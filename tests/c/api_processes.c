@@ -31,9 +31,9 @@ static bool reach(_Atomic uint64_t *count, uint64_t wanted)
     return atomic_load(count) >= wanted;
 }
 
-static pyddsi_session *session_with_lease(void)
+static pyddsi_session *session_with_lease(bool shared)
 {
-    pyddsi_session_options options = live_options(true);
+    pyddsi_session_options options = live_options(shared);
     options.node.lease_ms = LEASE_MS;
     options.lane_samples = 1024;
     return live_open(&options);
@@ -66,7 +66,7 @@ static void finish(pid_t pid, int signal)
 
 static void run_writer(struct board *board)
 {
-    pyddsi_session *session = session_with_lease();
+    pyddsi_session *session = session_with_lease(true);
     uint32_t publisher = live_publisher(session, 7, true);
     uint8_t data[32];
     (void)live_match(session, publisher, 1);
@@ -96,7 +96,7 @@ static void run_writer(struct board *board)
 
 static void run_reader(struct board *board)
 {
-    pyddsi_session *session = session_with_lease();
+    pyddsi_session *session = session_with_lease(true);
     struct live_reader reader = {.session = session,
                                  .subscriber = live_subscriber(session, 7, 256, PYDDSI_WAIT),
                                  .gaps = true};
@@ -125,7 +125,7 @@ static void test_writer_is_killed(void)
     pids[2] = child(run_writer, boards[2]); /* before this process has threads */
     (void)kill(pids[1], SIGSTOP);
     (void)kill(pids[2], SIGSTOP);
-    pyddsi_session *session = session_with_lease();
+    pyddsi_session *session = session_with_lease(true);
     for (int i = 0; i < 3; i++) {
         (void)kill(pids[i], SIGCONT);
         struct live_reader reader = {.session = session,
@@ -146,24 +146,25 @@ static void test_writer_is_killed(void)
 }
 
 /* A reader that is killed, or stopped for longer than its lease, holds the others up for no longer than that; what it did not
- * get is in the ledger. One that goes on gets nothing twice and nothing out of order. */
-static void test_reader_is_lost(bool killed)
+ * get is in the ledger. One that goes on gets nothing twice and nothing out of order; not even where the other reader shares no
+ * memory, so that what was sent to the group waits at its socket, beside what is left in the lane. */
+static void test_reader_is_lost(bool killed, bool group)
 {
     live_next_group();
     struct board *board = new_board();
     pid_t pid = child(run_reader, board);
-    pyddsi_session *a = session_with_lease();
-    pyddsi_session *b = session_with_lease();
+    pyddsi_session *a = session_with_lease(true);
+    pyddsi_session *b = session_with_lease(!group);
     uint64_t count = LIVE_MANY(40000);
     struct live_writer writer = {.session = a,
-                                 .publisher = live_publisher(a, 7, true),
+                                 .publisher = live_publisher_by(a, 7, true, PYDDSI_WAY_MULTICAST),
                                  .count = count / 4,
                                  .size = 32,
                                  .patient = true};
     struct live_reader reader = {
         .session = b, .subscriber = live_subscriber(b, 7, 256, PYDDSI_WAIT), .until = count};
     (void)live_match(a, writer.publisher, 2);
-    NEED(live_lane_readers(a, 2));
+    NEED(live_lane_readers(a, group ? 1 : 2));
     live_read_begin(&reader);
     live_write(&writer);
     (void)kill(pid, killed ? SIGKILL : SIGSTOP);
@@ -177,7 +178,7 @@ static void test_reader_is_lost(bool killed)
     if (!killed) {
         (void)kill(pid, SIGCONT);
         uint64_t before = atomic_load(&board->read);
-        NEED(live_lane_readers(a, 2)); /* it is back */
+        NEED(live_lane_readers(a, group ? 1 : 2)); /* it is back */
         writer.from = count / 4 * 3;
         writer.count = count / 4;
         live_write(&writer);
@@ -207,7 +208,7 @@ static void test_writer_is_stopped(void)
     live_next_group();
     struct board *board = new_board();
     pid_t pid = child(run_writer, board);
-    pyddsi_session *session = session_with_lease();
+    pyddsi_session *session = session_with_lease(true);
     struct live_reader reader = {.session = session,
                                  .subscriber = live_subscriber(session, 7, 64, PYDDSI_WAIT),
                                  .gaps = true};
@@ -278,8 +279,9 @@ static void test_fork(void)
 int main(void)
 {
     test_writer_is_killed();
-    test_reader_is_lost(true);
-    test_reader_is_lost(false);
+    test_reader_is_lost(true, false);
+    test_reader_is_lost(false, false);
+    test_reader_is_lost(false, true);
     test_writer_is_stopped();
     test_fork();
     return test_result();

@@ -109,17 +109,23 @@ static inline pyddsi_session *live_session(bool shared)
     return live_open(&options);
 }
 
-static inline uint32_t live_publisher(pyddsi_session *session, uint64_t resource, bool reliable)
+static inline uint32_t live_publisher_by(pyddsi_session *session, uint64_t resource, bool reliable,
+                                         enum pyddsi_way way)
 {
     uint32_t handle;
     int answer;
     pyddsi_publisher_options options = {
         .resource = resource,
         .reliability = reliable ? PYDDSI_RELIABLE : PYDDSI_BEST_EFFORT,
-        .way = PYDDSI_WAY_AUTO,
+        .way = (uint8_t)way,
     };
     NEED(pyddsi_session_publisher(session, &options, &handle, &answer) == PYDDSI_OK);
     return handle;
+}
+
+static inline uint32_t live_publisher(pyddsi_session *session, uint64_t resource, bool reliable)
+{
+    return live_publisher_by(session, resource, reliable, PYDDSI_WAY_AUTO);
 }
 
 static inline uint32_t live_subscriber(pyddsi_session *session, uint64_t resource, uint32_t depth,

@@ -24,6 +24,14 @@ struct bench {
     struct pdi_order order;
 };
 
+/* A SYNCH, as long after the one before as makes each one count. */
+static int synch(struct pdi_order *order, uint64_t sn, uint64_t count)
+{
+    static pdi_time now;
+    now += PDI_ORDER_BEHIND_APART;
+    return pdi_order_synch(order, sn, count, now);
+}
+
 static void bench_init(struct bench *bench, unsigned bits, uint32_t capacity)
 {
     CHECK_EQ(pdi_seq_init(&bench->seq, bits), PYDDSI_OK);
@@ -35,7 +43,7 @@ static void bench_init(struct bench *bench, unsigned bits, uint32_t capacity)
 static void bench_at(struct bench *bench, unsigned bits, uint32_t capacity, uint64_t sn)
 {
     bench_init(bench, bits, capacity);
-    CHECK_EQ(pdi_order_synch(&bench->order, sn, 0), PYDDSI_OK);
+    CHECK_EQ(synch(&bench->order, sn, 0), PYDDSI_OK);
 }
 
 static enum pdi_order_verdict input(struct bench *bench, uint64_t sn)
@@ -137,7 +145,7 @@ static void test_in_order_over_the_wrap(void)
         CHECK_EQ(input(&bench, 0), PDI_ORDER_UNSYNCHED);
         check_nothing_to_ask(&bench, 0);
         uint64_t sn = pdi_seq_add(&bench.seq, 0, (uint64_t)-100);
-        CHECK_EQ(pdi_order_synch(&bench.order, sn, 0), PYDDSI_OK);
+        CHECK_EQ(synch(&bench.order, sn, 0), PYDDSI_OK);
         for (int step = 0; step < 300; step++) {
             CHECK_EQ(input(&bench, sn), PDI_ORDER_NEXT);
             CHECK(pdi_order_ready(&bench.order) == NULL);
@@ -283,7 +291,7 @@ static void test_holds_the_expected_one(void)
     bench.order.held = 1;
     CHECK_EQ(input(&bench, 10), PDI_ORDER_REPEAT);
     CHECK_EQ(input(&bench, 12), PDI_ORDER_EARLY);
-    CHECK_EQ(pdi_order_synch(&bench.order, 16, 2), PYDDSI_OK); /* 10 to 13 are given up */
+    CHECK_EQ(synch(&bench.order, 16, 2), PYDDSI_OK); /* 10 to 13 are given up */
     check_no_skip(&bench);
     bench.order.held = 0;
     check_no_skip(&bench); /* it is kept, so it can be delivered */
@@ -312,7 +320,7 @@ static void test_gap_with_first_and_last(void)
     CHECK_EQ(input(&bench, 126), PDI_ORDER_EARLY);
     keep(&bench, 126);
     check_ask(&bench, 3, 120, 0x19); /* so 124 and 125 have marks */
-    CHECK_EQ(pdi_order_synch(&bench.order, 30, 20),
+    CHECK_EQ(synch(&bench.order, 30, 20),
              PYDDSI_OK); /* 120 to 137 are given up, of which 3 came */
     check_skip(&bench, 120, 121);
     check_no_skip(&bench);
@@ -339,7 +347,7 @@ static void test_synch_that_tells_nothing_new(void)
     bench_at(&bench, 14, 16, 50);
     CHECK_EQ(input(&bench, 60), PDI_ORDER_EARLY); /* somebody's error: 50 to 60 do not exist */
     check_ask(&bench, 1, 50, 0x3ff);
-    CHECK_EQ(pdi_order_synch(&bench.order, 50, 0), PYDDSI_OK);
+    CHECK_EQ(synch(&bench.order, 50, 0), PYDDSI_OK);
     check_no_skip(&bench);
     CHECK_EQ(bench.order.expected, 50);
     CHECK_EQ(input(&bench, 50), PDI_ORDER_NEXT);
@@ -352,7 +360,7 @@ static void test_synch_answers_a_question_too_late(void)
     bench_at(&bench, 14, 16, 50);
     CHECK_EQ(input(&bench, 53), PDI_ORDER_EARLY);
     check_ask(&bench, 1, 50, 7);
-    CHECK_EQ(pdi_order_synch(&bench.order, 54, 2), PYDDSI_OK);
+    CHECK_EQ(synch(&bench.order, 54, 2), PYDDSI_OK);
     check_nothing_to_ask(&bench, 100);
     check_skip(&bench, 50, 51);
     check_ask(&bench, 11, 52, 1);
@@ -363,10 +371,10 @@ static void test_synch_tells_of_the_tail(void)
 {
     struct bench bench;
     bench_at(&bench, 14, 16, 50);
-    CHECK_EQ(pdi_order_synch(&bench.order, 53, 4), PYDDSI_OK);
+    CHECK_EQ(synch(&bench.order, 53, 4), PYDDSI_OK);
     check_no_skip(&bench);
     check_ask(&bench, 1, 50, 3);
-    CHECK_EQ(pdi_order_synch(&bench.order, 52, 4), PYDDSI_OK); /* an older one takes nothing back */
+    CHECK_EQ(synch(&bench.order, 52, 4), PYDDSI_OK); /* an older one takes nothing back */
     check_ask(&bench, 11, 50, 3);
 }
 
@@ -379,7 +387,7 @@ static void test_old_synchs_do_nothing(void)
         uint64_t expected = pdi_seq_wrap(&bench.seq, bench.order.expected);
         for (int i = 1; i < PDI_ORDER_BEHIND_MAX; i++) {
             uint64_t late = pdi_seq_add(&bench.seq, expected, (uint64_t)-(i * i * i));
-            CHECK_EQ(pdi_order_synch(&bench.order, late, (uint64_t)i), PYDDSI_OK);
+            CHECK_EQ(synch(&bench.order, late, (uint64_t)i), PYDDSI_OK);
             CHECK_EQ(pdi_seq_wrap(&bench.seq, bench.order.expected), expected);
             CHECK_EQ(input(&bench, late), PDI_ORDER_REPEAT);
         }
@@ -389,12 +397,33 @@ static void test_old_synchs_do_nothing(void)
             CHECK_EQ(input(&bench, expected), PDI_ORDER_NEXT);
             pdi_order_advance(&bench.order);
         } else if (round == 1) {
-            CHECK_EQ(pdi_order_synch(&bench.order, expected, 0), PYDDSI_OK);
+            CHECK_EQ(synch(&bench.order, expected, 0), PYDDSI_OK);
         } else if (round == 2) {
             CHECK_EQ(input(&bench, expected + 2), PDI_ORDER_EARLY);
         }
     }
     CHECK_EQ(bench.order.expected, 5001);
+}
+
+/* If it failed, samples would come twice when a sender answers at once all that had piled up while
+ * it stood still, and a message of it overtakes those answers. */
+static void test_many_old_synchs_at_once_do_nothing(void)
+{
+    struct bench bench;
+    bench_at(&bench, 14, 16, 5000);
+    const pdi_time first = 1000 * PDI_TIME_S;
+    for (pdi_time late = 0; late < PDI_ORDER_BEHIND_MAX - 1; late++) {
+        for (pdi_time i = 0; i < 100; i++) { /* the last a moment before it would be the next */
+            pdi_time now = first + late * PDI_ORDER_BEHIND_APART + i;
+            CHECK_EQ(pdi_order_synch(&bench.order, 4999, 1, now), PYDDSI_OK);
+            CHECK_EQ(bench.order.expected, 5000);
+        }
+    }
+    const pdi_time eighth = first + (PDI_ORDER_BEHIND_MAX - 1) * PDI_ORDER_BEHIND_APART;
+    CHECK_EQ(pdi_order_synch(&bench.order, 4999, 1, eighth - 1), PYDDSI_OK);
+    CHECK_EQ(bench.order.expected, 5000);
+    CHECK_EQ(pdi_order_synch(&bench.order, 4999, 1, eighth), PYDDSI_OK);
+    CHECK_EQ(bench.order.expected, 4998); /* but a sender that says nothing else is believed */
 }
 
 /* If it failed, a sender that began anew would be deaf and dumb for ever, whether its numbers are
@@ -413,20 +442,20 @@ static void test_sender_begins_anew(void)
         check_ask(&bench, 1, 9000, 1);
         uint64_t next = 9000 - behind;
         for (int i = 1; i < PDI_ORDER_BEHIND_MAX; i++) {
-            CHECK_EQ(pdi_order_synch(&bench.order, next, 3), PYDDSI_OK);
+            CHECK_EQ(synch(&bench.order, next, 3), PYDDSI_OK);
             CHECK_EQ(bench.order.expected, 9000);
         }
-        CHECK_EQ(pdi_order_synch(&bench.order, next, 3), PYDDSI_AGAIN);
-        CHECK_EQ(pdi_order_synch(&bench.order, next, 3), PYDDSI_AGAIN);
+        CHECK_EQ(synch(&bench.order, next, 3), PYDDSI_AGAIN);
+        CHECK_EQ(synch(&bench.order, next, 3), PYDDSI_AGAIN);
         CHECK_EQ(pdi_order_clear(&bench.order, &kept), PYDDSI_OK);
         CHECK_EQ(kept.extra, 9002);
         CHECK_EQ(pdi_order_clear(&bench.order, &kept), PYDDSI_END);
-        CHECK_EQ(pdi_order_synch(&bench.order, next, 3), PYDDSI_OK);
+        CHECK_EQ(synch(&bench.order, next, 3), PYDDSI_OK);
         check_no_skip(&bench);
         check_ask(&bench, 1, next - 3, 3);
         CHECK_EQ(pdi_order_best(&bench.order, 0, &number, &lost), 1);
         CHECK_EQ(lost, 0);
-        CHECK_EQ(pdi_order_synch(&bench.order, next - 4, 0), PYDDSI_OK); /* a new row */
+        CHECK_EQ(synch(&bench.order, next - 4, 0), PYDDSI_OK); /* a new row */
         CHECK_EQ(pdi_seq_wrap(&bench.seq, bench.order.expected), next - 3);
     }
 }
@@ -442,9 +471,9 @@ static void test_synch_waits_for_the_past(void)
     keep(&bench, 22);
     bench.order.synched = 0;
     CHECK_EQ(input(&bench, 20), PDI_ORDER_UNSYNCHED);
-    CHECK_EQ(pdi_order_synch(&bench.order, 3, 3), PYDDSI_AGAIN);
+    CHECK_EQ(synch(&bench.order, 3, 3), PYDDSI_AGAIN);
     CHECK_EQ(pdi_order_clear(&bench.order, &kept), PYDDSI_OK);
-    CHECK_EQ(pdi_order_synch(&bench.order, 3, 3), PYDDSI_OK);
+    CHECK_EQ(synch(&bench.order, 3, 3), PYDDSI_OK);
     check_ask(&bench, 1, 0, 3);
 }
 
@@ -483,13 +512,13 @@ static void test_hostile_numbers(void)
     bench_at(&bench, 56, 4, 0);
     bench_init(&best, 56, 4);
     uint64_t step = bench.seq.half - 2; /* with a count of 1 before it, the farthest */
-    CHECK_EQ(pdi_order_synch(&bench.order, 1, bench.seq.half), PYDDSI_BAD_INPUT);
-    CHECK_EQ(pdi_order_synch(&bench.order, 1, bench.seq.mask), PYDDSI_BAD_INPUT);
+    CHECK_EQ(synch(&bench.order, 1, bench.seq.half), PYDDSI_BAD_INPUT);
+    CHECK_EQ(synch(&bench.order, 1, bench.seq.mask), PYDDSI_BAD_INPUT);
     CHECK_EQ(bench.order.end, 0);
     uint64_t sn = 0;
     for (int i = 0; i < 1000; i++) {
         sn = pdi_seq_add(&bench.seq, sn, step);
-        CHECK_EQ(pdi_order_synch(&bench.order, sn, (uint64_t)i % 2), PYDDSI_OK);
+        CHECK_EQ(synch(&bench.order, sn, (uint64_t)i % 2), PYDDSI_OK);
         while (pdi_order_skip(&bench.order, &gap) == PYDDSI_OK) {
             CHECK_EQ(gap.lost, gap.last - gap.first + 1);
         }
@@ -501,9 +530,9 @@ static void test_hostile_numbers(void)
         CHECK(bench.order.end > bench.order.expected);
     }
     bench_init(&bench, 56, 4);
-    CHECK_EQ(pdi_order_synch(&bench.order, 0, bench.seq.half), PYDDSI_BAD_INPUT);
+    CHECK_EQ(synch(&bench.order, 0, bench.seq.half), PYDDSI_BAD_INPUT);
     CHECK_EQ(bench.order.synched, 0);
-    CHECK_EQ(pdi_order_synch(&bench.order, 0, bench.seq.half - 1), PYDDSI_OK);
+    CHECK_EQ(synch(&bench.order, 0, bench.seq.half - 1), PYDDSI_OK);
     CHECK_EQ(bench.order.expected, bench.seq.half + 1);
 }
 
@@ -523,7 +552,7 @@ static void test_best_effort(void)
     CHECK_EQ(lost, 2);
     CHECK_EQ(pdi_order_best(&bench.order, 0, &number, &lost), 0);
     CHECK_EQ(lost, 0);
-    CHECK_EQ(pdi_order_synch(&bench.order, 5, 5), PYDDSI_OK);      /* which does not concern it */
+    CHECK_EQ(synch(&bench.order, 5, 5), PYDDSI_OK);      /* which does not concern it */
     CHECK_EQ(pdi_order_best(&bench.order, 66, &number, &lost), 0); /* opposite: behind */
     CHECK_EQ(pdi_order_best(&bench.order, 65, &number, &lost), 1);
     CHECK_EQ(lost, 63);
@@ -541,9 +570,9 @@ static void one_synch(uint64_t expected, uint64_t sn, uint64_t count, bool *good
     }
     struct pdi_order *order = &bench.order;
     order->synched = 0; /* begin again, at the number wanted */
-    *good = pdi_order_synch(order, expected, 0) == PYDDSI_OK && *good;
+    *good = synch(order, expected, 0) == PYDDSI_OK && *good;
     int64_t before = order->expected;
-    int status = pdi_order_synch(order, sn, count);
+    int status = synch(order, sn, count);
     struct pdi_gap gap = {.first = -1, .last = -1};
     int skipped = pdi_order_skip(order, &gap);
     uint64_t ahead = (sn - expected) & 127;
@@ -552,7 +581,7 @@ static void one_synch(uint64_t expected, uint64_t sn, uint64_t count, bool *good
                 skipped == PYDDSI_END && order->expected == before && order->end == before;
         for (int i = 1; i < PDI_ORDER_BEHIND_MAX; i++) {
             *good = *good && order->expected == before;
-            status = pdi_order_synch(order, sn, count);
+            status = synch(order, sn, count);
         }
         uint64_t now = count >= 64 ? expected : (sn - count) & 127;
         *good = *good && ((uint64_t)order->expected & 127) == now &&
@@ -671,7 +700,7 @@ static void naive_synch(struct naive *naive)
         return; /* the next one would be believed, which is another test's */
     }
     uint64_t sn = pdi_seq_wrap(&naive->bench.seq, naive->origin + next);
-    CHECK_EQ(pdi_order_synch(&naive->bench.order, sn, (uint64_t)count), PYDDSI_OK);
+    CHECK_EQ(synch(&naive->bench.order, sn, (uint64_t)count), PYDDSI_OK);
     if (next < naive->expected) {
         naive->row++;
         return;
@@ -753,7 +782,7 @@ static void naive_run(struct naive *naive, uint64_t seed)
     uint32_t capacity = UINT32_C(2) << pdi_rand_below(&naive->rand, bits == 7 ? 6 : 7);
     uint64_t start = -pdi_rand_below(&naive->rand, 300);
     bench_init(&naive->bench, bits, capacity);
-    CHECK_EQ(pdi_order_synch(&naive->bench.order, start & naive->bench.seq.mask, 0), PYDDSI_OK);
+    CHECK_EQ(synch(&naive->bench.order, start & naive->bench.seq.mask, 0), PYDDSI_OK);
     naive->origin = naive->bench.order.expected;
     naive->expected = naive->end = naive->base = 0;
     naive->now = 1;
@@ -977,7 +1006,7 @@ static void hear_data(struct talk *talk, const struct flight *flight)
 
 static void hear_synch(struct talk *talk, const struct flight *flight)
 {
-    CHECK_EQ(pdi_order_synch(&talk->bench.order, flight->sn, flight->count), PYDDSI_OK);
+    CHECK_EQ(synch(&talk->bench.order, flight->sn, flight->count), PYDDSI_OK);
     if (talk->want < 0) {
         talk->want = flight->base;
     }
@@ -1124,7 +1153,7 @@ static void test_drop_each_in_turn(void)
                 break;
             }
             if (!asked) { /* the tail: only a SYNCH tells */
-                CHECK_EQ(pdi_order_synch(&bench.order, (90 + 100) & 127, 100 - dropped), PYDDSI_OK);
+                CHECK_EQ(synch(&bench.order, (90 + 100) & 127, 100 - dropped), PYDDSI_OK);
                 CHECK_EQ(pdi_order_ask(&bench.order, 1, WAIT, &sn, &mask), 1);
                 CHECK_EQ(sn, (90 + dropped) & 127);
                 CHECK_EQ(mask, (UINT64_C(1) << (99 - dropped)) - 1);
@@ -1148,6 +1177,7 @@ int main(void)
     test_synch_answers_a_question_too_late();
     test_synch_tells_of_the_tail();
     test_old_synchs_do_nothing();
+    test_many_old_synchs_at_once_do_nothing();
     test_sender_begins_anew();
     test_synch_waits_for_the_past();
     test_clear_gives_all_back();
