@@ -319,9 +319,8 @@ static void test_gap_with_first_and_last(void)
     }
     CHECK_EQ(input(&bench, 126), PDI_ORDER_EARLY);
     keep(&bench, 126);
-    check_ask(&bench, 3, 120, 0x19); /* so 124 and 125 have marks */
-    CHECK_EQ(synch(&bench.order, 30, 20),
-             PYDDSI_OK); /* 120 to 137 are given up, of which 3 came */
+    check_ask(&bench, 3, 120, 0x19);                  /* so 124 and 125 have marks */
+    CHECK_EQ(synch(&bench.order, 30, 20), PYDDSI_OK); /* 120 to 137 are given up, of which 3 came */
     check_skip(&bench, 120, 121);
     check_no_skip(&bench);
     CHECK_EQ(pdi_order_ready(&bench.order)->extra, 122);
@@ -552,7 +551,7 @@ static void test_best_effort(void)
     CHECK_EQ(lost, 2);
     CHECK_EQ(pdi_order_best(&bench.order, 0, &number, &lost), 0);
     CHECK_EQ(lost, 0);
-    CHECK_EQ(synch(&bench.order, 5, 5), PYDDSI_OK);      /* which does not concern it */
+    CHECK_EQ(synch(&bench.order, 5, 5), PYDDSI_OK);                /* which does not concern it */
     CHECK_EQ(pdi_order_best(&bench.order, 66, &number, &lost), 0); /* opposite: behind */
     CHECK_EQ(pdi_order_best(&bench.order, 65, &number, &lost), 1);
     CHECK_EQ(lost, 63);

@@ -20,7 +20,8 @@ from tests.soak.books import BEST, STREAMS, Record, Source
 
 MIB = 1 << 20
 GROWTH = 6 * MIB
-WARM = 0.25  # of its states: until then a process still finds its size
+WARM = 0.25  # of its states, and these many at the least: until then a process still finds its size
+WARM_MIN = 40
 ENDS = {"disconnected", "reconnected"}
 LOSSES = {"gap", "size", "incomplete"}
 
@@ -123,12 +124,13 @@ class Judge:
     def used(record: Record) -> dict[str, int]:
         """Memory and descriptors of a process, when it was warm and at the end."""
         states = [line for line in record.log if line["kind"] == "state" and not line["quiet"]]
-        if len(states) < 8:
+        warm = max(WARM_MIN, int(len(states) * WARM))
+        if len(states) < 2 * warm:
             return {}
-        first = states[int(len(states) * WARM)]
+        first = states[warm]
         late = states[-len(states) // 4 :]
         return {
-            "rss_warm": max(s["rss"] for s in states[: int(len(states) * WARM) + 1]),
+            "rss_warm": max(s["rss"] for s in states[: warm + 1]),
             "rss_end": min(s["rss"] for s in late),
             "fds_warm": first["fds"],
             "fds_end": min(s["fds"] for s in late),

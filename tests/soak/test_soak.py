@@ -14,7 +14,7 @@ import pytest
 
 from tests.api.rooms import group
 from tests.soak.books import BEST, LARGE, SMALL, Book, read
-from tests.soak.judge import MIB, Judge
+from tests.soak.judge import MIB, WARM_MIN, Judge
 from tests.soak.loss import Loss
 from tests.soak.soak import Plan, Soak
 from tests.soak.verdict import show
@@ -178,7 +178,7 @@ def test_judge_waits_for_the_last(room: tuple[Path, Book, Book]) -> None:
 def test_judge_weighs(room: tuple[Path, Book, Book]) -> None:
     """Memory and descriptors that become more would not be seen."""
     folder, writer, _ = room
-    for step in range(40):
+    for step in range(2 * WARM_MIN):
         writer.say("state", quiet=False, rss=MIB * step, fds=2 * step, drops=[])
     found = judged(folder).grown([(0, 1)])
     assert any("its memory grew" in fault for fault in found)
