@@ -5,7 +5,8 @@ For each stream from one life of a process (the writer) to one of another (the r
 
     always       nothing corrupt; each number once; none that was not begun
     reliable     in order; a gap needs a reason that somebody wrote down: the two lost each other (disconnected, or a session that
-                 began anew), or the reader or the ledger names the loss
+                 began anew), the writer went on without a reader that had stood still (detached), or the reader or the ledger
+                 names the loss
     at the end   whoever is alive has the last number that was accepted by whoever is alive
 
 And for each process that is alive at the end: nothing is in flight, its memory and its descriptors are as they were.
@@ -23,6 +24,7 @@ GROWTH = 6 * MIB
 WARM = 0.25  # of its states, and these many at the least: until then a process still finds its size
 WARM_MIN = 40
 ENDS = {"disconnected", "reconnected"}
+LEFT_BEHIND = {"detached"}
 LOSSES = {"gap", "size", "incomplete"}
 
 
@@ -43,13 +45,11 @@ class Judge:
 
     # ---- streams ----
 
-    def _parted(self, one: Record, other: Record) -> list[float]:
-        """When one says that it lost the other's slot, or found it anew."""
-        return [
-            line["at_s"]
-            for line in one.log
-            if line["kind"] in ENDS and self.names.get(line["peer"]) == other.slot
-        ]
+    def _said(self, one: Record, kinds: set[str], other: Record) -> int:
+        """How often one says such a thing of the other's slot."""
+        return sum(
+            line["kind"] in kinds and self.names.get(line["peer"]) == other.slot for line in one.log
+        )
 
     @staticmethod
     def _owned_up(one: Record, resource: str) -> bool:
@@ -76,7 +76,7 @@ class Judge:
         if row.stream == BEST or row.gaps == 0:
             return
         resource = f"soak/{row.slot}/{STREAMS[row.stream]}"
-        partings = len(self._parted(reader, writer)) + len(self._parted(writer, reader))
+        partings = self._said(reader, ENDS, writer) + self._said(writer, ENDS | LEFT_BEHIND, reader)
         if row.gaps > partings and not self._owned_up(reader, resource):
             yield (
                 f"{title}: {row.missing} samples in {row.gaps} gaps are missing, and they lost each other "

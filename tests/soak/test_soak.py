@@ -154,14 +154,17 @@ def test_best_effort_may_be_late(room: tuple[Path, Book, Book]) -> None:
     assert any("1 samples came twice" in fault for fault in judged(folder).streams())
 
 
-def test_judge_takes_reasons(room: tuple[Path, Book, Book]) -> None:
+@pytest.mark.parametrize("reason", ["disconnected", "reconnected", "detached"])
+def test_judge_takes_reasons(room: tuple[Path, Book, Book], reason: str) -> None:
     """A gap that somebody has a reason for would be a fault; the reason of another stream is none."""
     folder, writer, reader = room
     for number in (0, 5):
         reader.heard(0, 1, SMALL, number, whole=True)
     reader.say("state", quiet=True, in_flight=0, drops=[["order", "gap", "soak/0/large", 4]])
     assert judged(folder).streams() != []
-    writer.say("disconnected", peer="name1", reason="lease")
+    reader.say("detached", peer="name0", reason=None)  # which is about what the reader itself sends
+    assert judged(folder).streams() != []
+    writer.say(reason, peer="name1", reason=None)
     assert judged(folder).streams() == []
 
 
