@@ -8,10 +8,14 @@
  * The last case is that of `a = np.frombuffer(memory)` without a `del a`: the array outlives the block, and what it writes
  * later must not change what others send from the same place. So the sample is copied, and counted
  * (keeper->loans_copied), rather than refused or corrupted.
+ *
+ * Loans come and go quickly, so the memory of some is kept and used again.
  */
 #include "api/fast.h"
 
 #define LARGE_MIN 4096 /* bytes that every window has; what is refused below has another reason */
+
+enum { SPARE_MAX = 16 };
 
 enum state { MADE, OPEN, LINGERING, OVER };
 
@@ -31,21 +35,28 @@ struct loan {
 };
 
 static PyTypeObject *loan_type;
-static PyObject *release_name;
+static PyObject *view_release; /* memoryview.release */
+static struct loan *spares[SPARE_MAX];
+static uint32_t spare_count;
 
 PyObject *pdi_loan_new(struct pdi_keeper *keeper, PyObject *writer, uint32_t publisher, size_t size,
                        uint64_t timeout_ns)
 {
-    allocfunc make = (allocfunc)PyType_GetSlot(loan_type, Py_tp_alloc);
-    struct loan *loan = (struct loan *)make(loan_type, 0);
+    struct loan *loan =
+        spare_count != 0 ? spares[--spare_count] : PyObject_Malloc(sizeof(struct loan));
     if (loan == NULL)
-        return NULL;
+        return PyErr_NoMemory();
+    (void)PyObject_Init((PyObject *)loan, loan_type);
     loan->keeper = (struct pdi_keeper *)Py_NewRef((PyObject *)keeper);
     loan->writer = Py_NewRef(writer);
+    loan->view = NULL;
+    loan->owned = NULL;
     loan->publisher = publisher;
     loan->size = size;
     loan->used = (Py_ssize_t)size;
+    loan->exports = 0;
     loan->timeout_ns = timeout_ns;
+    loan->state = MADE;
     return (PyObject *)loan;
 }
 
@@ -118,7 +129,7 @@ static int still_looked_at(struct loan *loan)
 {
     PyObject *view = loan->view;
     loan->view = NULL;
-    PyObject *done = PyObject_CallMethodObjArgs(view, release_name, NULL);
+    PyObject *done = PyObject_CallFunctionObjArgs(view_release, view, NULL);
     if (done == NULL)
         PyErr_Clear(); /* BufferError: something was made of it */
     Py_XDECREF(done);
@@ -244,7 +255,11 @@ static void loan_dealloc(PyObject *self)
     Py_XDECREF(loan->view);
     Py_DECREF(loan->writer);
     Py_DECREF((PyObject *)loan->keeper);
-    pdi_type_free(self);
+    if (spare_count < SPARE_MAX)
+        spares[spare_count++] = loan;
+    else
+        PyObject_Free(loan);
+    Py_DECREF((PyObject *)loan_type);
 }
 
 static PyObject *loan_used(PyObject *self, void *closure)
@@ -300,6 +315,6 @@ static PyType_Spec loan_spec = {"pyddsi.Loan", sizeof(struct loan), 0,
 int pdi_loan_type(PyObject *module)
 {
     loan_type = pdi_type_add(module, &loan_spec, "Loan");
-    release_name = PyUnicode_InternFromString("release");
-    return loan_type == NULL || release_name == NULL ? -1 : 0;
+    view_release = PyObject_GetAttrString((PyObject *)&PyMemoryView_Type, "release");
+    return loan_type == NULL || view_release == NULL ? -1 : 0;
 }

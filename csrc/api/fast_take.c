@@ -112,10 +112,10 @@ int pdi_reader_await(struct pdi_reader *reader, uint64_t timeout_ns)
             status = PDI_RAISED;
             break;
         }
-        if (reader->at < reader->count) { /* another thread was quicker to fill it */
-            status = PYDDSI_OK;
+        /* another thread may have been quicker to fill it; to look before we listen again costs less than to listen */
+        status = reader->at < reader->count ? PYDDSI_OK : fill(reader);
+        if (status != PYDDSI_AGAIN)
             break;
-        }
     }
     Py_DECREF((PyObject *)keeper);
     return status;

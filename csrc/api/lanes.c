@@ -51,9 +51,8 @@ static uint32_t power_of_two(uint32_t number, uint32_t least, uint32_t most)
 }
 
 int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
-                   uint64_t random, char *text, size_t room)
+                   uint64_t random, bool barrier, char *text, size_t room)
 {
-    memset(lanes, 0, sizeof *lanes);
     lanes->segment.fd = -1;
     lanes->peers_max = config->peers_max;
     lanes->publishers_max = config->publishers_max;
@@ -64,9 +63,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     lanes->due = PDI_TIME_NEVER;
     lanes->neighbours = calloc(lanes->peers_max, sizeof *lanes->neighbours);
     lanes->of = calloc(lanes->publishers_max, sizeof *lanes->of);
-    for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
-        lanes->in[i].segment.fd = lanes->out[i].segment.fd = -1; /* 0 is somebody's, too */
-    }
+    lanes->barrier = barrier;
     for (uint32_t i = 0; lanes->neighbours != NULL && i < lanes->peers_max; i++) {
         lanes->neighbours[i].segment.fd = -1;
     }
@@ -81,6 +78,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     lanes->page = (struct pdi_shared_page *)lanes->segment.memory;
     pdi_bell_init(&lanes->page->news);
     pdi_bell_init(&lanes->page->chores);
+    pdi_atomic32_store_relaxed(&lanes->page->heavy, lanes->barrier);
     pdi_atomic64_store_relaxed(&lanes->page->cookie, lanes->random);
     pdi_atomic64_store_release(&lanes->page->magic, PDI_PAGE_MAGIC);
     lanes->host = pdi_segment_host_key();
@@ -210,7 +208,7 @@ void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now)
     pdi_lanes_leave_all(lanes);
     for (uint32_t i = 0; i < lanes->out_used; i++) {
         struct pdi_lane_out *lane = &lanes->out[i];
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         if (lane->used) {
             pdi_lane_flush(&lane->writer);
         }
@@ -223,7 +221,7 @@ void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now)
             lane->writer.open == 0) { /* else somebody writes into it, and fini frees it */
             pdi_lanes_unmake(lanes, lane);
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     for (uint32_t i = 0; i < lanes->peers_max; i++) {
         if (lanes->neighbours[i].segment.memory != NULL) {
@@ -251,13 +249,13 @@ void pdi_lanes_stats(struct pdi_lanes *lanes, pyddsi_stats *stats)
     stats->accepted += lanes->put;
     for (uint32_t i = 0; i < lanes->out_used; i++) {
         struct pdi_lane_out *lane = &lanes->out[i];
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         if (lane->used) {
             owed += owed_by(lane);
             in_flight += pdi_lanes_unbrought(lanes, lane);
             stats->accepted += lane->put;
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     stats->owed += owed;
     stats->forgiven += lanes->lost;
@@ -272,13 +270,13 @@ void pdi_lanes_count(struct pdi_lanes *lanes, pyddsi_session_counts *counts)
     counts->lane_taken = lanes->taken;
     for (uint32_t i = 0; i < lanes->out_used; i++) {
         struct pdi_lane_out *lane = &lanes->out[i];
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         if (lane->used) {
             counts->lanes++;
             counts->lane_put += lane->put;
             counts->lane_readers += (uint64_t)__builtin_popcountll(lane->writer.readers);
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     for (uint32_t i = 0; i < lanes->in_used; i++) {
         counts->lane_taken += lanes->in[i].taken;

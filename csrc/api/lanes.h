@@ -22,7 +22,7 @@
  * long as somebody maps it, so views into it last however long an application looks at them.
  *
  * Sizes. A lane begins small, since what is small stays in the processors' caches. A sample of more than a 32nd of it
- * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds 16 to 64
+ * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds 8 to 64
  * such samples takes its place, and the puts wait for that, not for long.
  *
  * One place for each session, however many of its subscribers want the samples: the pump hands a sample to the node, which
@@ -46,7 +46,8 @@
  * Who tells whom. All of it is told, nobody polls:
  *
  *     what                                      how                                         who looks
- *     samples were put                          news of each reader rung                    its applications
+ *     samples were put                          news of each reader rung (lightly, if that   its applications
+ *                                               is enough for all of them: bell.h)
  *     somebody asks to join, joins, leaves      attention of the other set, chores rung     its housekeeping
  *     room, when a put has found none           wanted (room) set before the last look;     applications that put
  *                                               who releases takes it back and rings news
@@ -62,8 +63,10 @@
 
 #include "api/tap.h"
 #include "host/bell.h"
-#include "host/lock.h"
+#include "host/bias.h"
 #include "host/segment.h"
+#include "host/spin.h"
+#include "host/thread.h"
 #include "node/node.h"
 #include "proto/lane.h"
 
@@ -98,6 +101,8 @@ struct pdi_shared_page {
     struct pdi_bell chores;                          /* of its housekeeping */
     PDI_CACHE_ALIGNED struct pdi_atomic32 attention; /* set by others: look at what has changed */
     struct pdi_atomic32 wanted; /* PDI_TELL_..: set by the session, taken back by who tells it */
+    struct pdi_atomic32
+        heavy; /* 1: who waits in it for us passes a heavy barrier before it looks */
     PDI_CACHE_ALIGNED struct pdi_offer offers[PDI_LANES_MAX];
     struct pdi_place places[PDI_LANES_MAX];
     struct pdi_brought_mark brought[PDI_LANES_MAX]; /* of the same places */
@@ -118,9 +123,16 @@ struct pdi_neighbour {
     uint8_t used;
 };
 
+/* A sample that is being written in a lane: a row of its writer's. */
+struct pdi_lane_open {
+    struct pdi_lane_loan loan;
+    uint16_t generation;
+    uint8_t used;
+};
+
 /* A lane that we write. */
 struct pdi_lane_out {
-    struct pdi_lock lock;
+    struct pdi_bias lock;
     struct pdi_lane_writer writer;
     struct pdi_segment segment;
     uint64_t *starts;
@@ -130,6 +142,7 @@ struct pdi_lane_out {
     uint8_t others;  /* and by the sockets too, */
     uint8_t here;    /* and to subscribers of our own (echo.h) */
     uint8_t waits;   /* puts wait: for what went by the sockets, or for the lane to be empty */
+    uint8_t light;   /* all who read it pass a heavy barrier before they sleep */
     uint8_t closing; /* it leads back to the sockets; nobody joins any more */
     uint8_t space, reliable;
     uint32_t ample; /* for a larger sample there should be a larger lane */
@@ -139,7 +152,9 @@ struct pdi_lane_out {
         [PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
     uint16_t peer[PDI_LANE_READERS_MAX];                  /* and which peer it is */
     uint64_t invited[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)]; /* peers that were told of it */
-    size_t short_of;          /* the size of a sample that found no room; 0: none */
+    size_t short_of;      /* the size of a sample that found no room; 0: none */
+    struct pdi_spin spin; /* of puts that find none */
+    struct pdi_lane_open open[PDI_LANE_LOANS_MAX];
     pdi_time stuck;           /* since when readers only look at what they have; 0: they do not */
     struct pdi_settle settle; /* what the one must have acknowledged who joins next: */
     uint32_t joiner;          /* this peer, plus one */
@@ -149,6 +164,17 @@ struct pdi_lane_out {
 };
 
 #define PDI_LANE_NOBODY UINT32_MAX
+
+/* The lane's lock. */
+static inline void pdi_lanes_enter(struct pdi_lane_out *lane)
+{
+    pdi_bias_take(&lane->lock, pdi_thread_self());
+}
+
+static inline void pdi_lanes_exit(struct pdi_lane_out *lane)
+{
+    pdi_bias_give(&lane->lock, pdi_thread_self());
+}
 
 /* Whether what this publisher puts goes by the lane and nowhere else; with the lane's lock. */
 static inline bool pdi_lanes_alone(const struct pdi_lane_out *lane, uint32_t publisher)
@@ -182,14 +208,6 @@ struct pdi_lane_in {
     uint8_t space, reliable;
 };
 
-/* A sample that is being written in a lane. */
-struct pdi_lane_open {
-    struct pdi_lane_loan loan;
-    uint32_t lane; /* index in out[] */
-    uint16_t generation;
-    struct pdi_atomic32 used;
-};
-
 struct pdi_lane_of {
     uint32_t publisher;
     uint32_t bytes;   /* of its next lane; 0: as all begin */
@@ -207,7 +225,6 @@ struct pdi_lanes {
     struct pdi_lane_of *of;           /* [publishers_max] */
     struct pdi_lane_out out[PDI_LANES_MAX];
     struct pdi_lane_in in[PDI_LANES_MAX];
-    struct pdi_lane_open open[PDI_LANE_LOANS_MAX];
     uint32_t peers_max, publishers_max;
     uint32_t lane_bytes, lane_samples; /* of one lane at most, */
     uint32_t lane_first;               /* and at first */
@@ -217,6 +234,7 @@ struct pdi_lanes {
     uint32_t tell;            /* lanes in[] whose writers are to be told something */
     pdi_time due;             /* when to look again */
     uint64_t audience, wants; /* changes that were looked at */
+    uint8_t barrier;          /* the system has one: barrier.h */
     uint8_t look;             /* there is something to look at, */
     uint8_t moving; /* lanes wait for acknowledgements, or for readers to bring what was put */
     uint64_t host, random, cookies;
@@ -224,9 +242,9 @@ struct pdi_lanes {
     uint64_t refused, copied;
 };
 
-/* Makes the page, and says in config what peers are told. OK, or negative: there is no shared memory; and a text. */
+/* Lanes that are all zero: makes the page, and says in config what peers are told. OK, or negative: there is no shared memory; and a text. */
 int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
-                   uint64_t random, char *text, size_t room);
+                   uint64_t random, bool barrier, char *text, size_t room);
 void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node);
 /* Whoever reads what we wrote is told that nothing more comes. */
 void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now);
@@ -252,7 +270,9 @@ void pdi_lanes_nudge(struct pdi_neighbour *neighbour);
 /* Readers are to tell this; before the last look at what they may tell. */
 static inline void pdi_lanes_want(struct pdi_lanes *lanes, uint32_t what)
 {
-    (void)pdi_atomic32_or(&lanes->page->wanted, what);
+    if ((pdi_atomic32_or(&lanes->page->wanted, what) & what) != what && lanes->barrier) {
+        pdi_barrier_heavy();
+    }
 }
 
 /* ---- writing: who reads (lanes_out.c) ---- */
@@ -297,6 +317,9 @@ void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 /* Whether there is room. If not, we are told when there is: it must be asked after that, and is. With both locks. */
 int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size);
+/* Looks for room in this lane of the publisher's a little longer, if that pays; from any thread, without a lock. Whether there
+ * is. */
+bool pdi_lanes_spin(struct pdi_lane_out *lane, uint32_t publisher, size_t size);
 /* Asks the readers to bring what is there; with both locks. */
 void pdi_lanes_hurry(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 /* The same for all lanes. */

@@ -110,8 +110,20 @@ bool pdi_lanes_overtaken(void *context, uint32_t peer, uint8_t space, uint64_t r
     return false;
 }
 
-/* A writer asks before its last look, and we answer after what it asked for: its word is changed by both, so one of us
- * sees the other. */
+/* Takes back what the writer with this page wants of `what`; answers what it wanted. It asks before its last look, and this is
+ * after what it asks for has happened: so one of us sees the other, if there is a barrier on both sides. */
+static uint32_t wanted_of(const struct pdi_lanes *lanes, struct pdi_shared_page *page,
+                          uint32_t what)
+{
+    if (lanes->barrier && pdi_atomic32_load_relaxed(&page->heavy) != 0) {
+        pdi_barrier_light();
+        if ((pdi_atomic32_load_acquire(&page->wanted) & what) == 0) {
+            return 0;
+        }
+    }
+    return pdi_atomic32_and(&page->wanted, ~what);
+}
+
 void pdi_lanes_tell(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; lanes->tell != 0 && i < lanes->in_used; i++) {
@@ -128,7 +140,7 @@ void pdi_lanes_tell(struct pdi_lanes *lanes)
             continue;
         }
         bool held = tell_held(lanes, lane);
-        uint32_t wanted = pdi_atomic32_and(&page->wanted, ~what);
+        uint32_t wanted = wanted_of(lanes, page, what);
         if ((wanted & what) != 0) {
             (void)pdi_bell_ring(&page->news);
         }
@@ -267,9 +279,13 @@ static bool is_free(struct pdi_lanes *lanes, uint32_t index)
 static struct pdi_lane_in *free_lane(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
-        if (!lanes->in[i].used && is_free(lanes, i)) {
-            lanes->in_used = i < lanes->in_used ? lanes->in_used : i + 1;
-            return &lanes->in[i];
+        struct pdi_lane_in *lane = &lanes->in[i];
+        if (i == lanes->in_used) {
+            lane->segment.fd = -1; /* 0 is somebody's, too */
+            lanes->in_used++;
+        }
+        if (!lane->used && is_free(lanes, i)) {
+            return lane;
         }
     }
     return NULL;

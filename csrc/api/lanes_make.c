@@ -3,20 +3,26 @@
 #include <string.h>
 
 #include "api/lanes.h"
+#include "host/clock.h"
 
 #define PAUSE       PDI_TIME_S         /* after a sample that was too large for its lane */
 #define GROWTH      (20 * PDI_TIME_MS) /* how long puts wait for a larger one */
 #define AMPLE_SHARE 32U /* of a lane: a sample that needs more should have a larger lane, */
 #define GROWN_MANY  64U /* which holds so many, */
-#define GROWN_FEW   16U /* or so many, where it has more bytes than caches hold: */
+#define GROWN_FEW   8U  /* or so many, where it has more bytes than caches hold: */
 #define GROWN_BYTES (UINT32_C(8) << 20)
 
 static struct pdi_lane_out *free_lane(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; i < PDI_LANES_MAX; i++) {
-        if (!lanes->out[i].used) {
-            lanes->out_used = i < lanes->out_used ? lanes->out_used : i + 1;
-            return &lanes->out[i];
+        struct pdi_lane_out *lane = &lanes->out[i];
+        if (i == lanes->out_used) {
+            lane->segment.fd = -1; /* 0 is somebody's, too */
+            lane->lock.allowed = lanes->barrier;
+            lanes->out_used++;
+        }
+        if (!lane->used) {
+            return lane;
         }
     }
     return NULL;
@@ -58,11 +64,11 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
         of->bytes = 0;
         return NULL;
     }
-    pdi_lock_take(&lane->lock);
+    pdi_lanes_enter(lane);
     lane->starts = starts;
     lane->segment = segment;
     lane->publisher = of->publisher;
-    lane->on = lane->others = lane->waits = lane->closing = 0;
+    lane->on = lane->others = lane->waits = lane->closing = lane->light = 0;
     lane->space = aside->space;
     lane->reliable = aside->reliable;
     lane->resource = aside->resource;
@@ -72,12 +78,13 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     memset(lane->invited, 0, sizeof lane->invited);
     lane->short_of = 0;
     lane->stuck = 0;
+    pdi_spin_init(&lane->spin);
     int status = pdi_lane_init(&lane->writer, segment.memory, segment.size, starts,
                                lanes->lane_samples, bytes, lanes->random + 2 * ++lanes->cookies);
     PDI_CHECK(status == PYDDSI_OK); /* its sizes are right: pdi_lane_size said so */
     (void)status;
     lane->used = 1;
-    pdi_lock_give(&lane->lock);
+    pdi_lanes_exit(lane);
     pdi_lanes_offer(lanes, lane);
     pdi_atomic32_store_release(&of->lane, (uint32_t)(lane - lanes->out) + 1);
     return lane;
@@ -128,9 +135,9 @@ void pdi_lanes_forget(struct pdi_lanes *lanes, uint32_t publisher)
     pdi_atomic32_store_release(&lanes->of[index].lane, 0);
     lanes->look = 1;
     if (lane != NULL) {
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         lane->publisher = PDI_LANE_NOBODY;
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
 }
 
@@ -207,14 +214,15 @@ void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now)
     }
 }
 
-/* ---- waking ---- */
+/* ---- waking, and waiting ---- */
 
 void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
 {
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         const struct pdi_neighbour *neighbour =
             &lanes->neighbours[lane->peer[__builtin_ctzll(left)]];
-        (void)pdi_bell_ring(&((struct pdi_shared_page *)neighbour->segment.memory)->news);
+        struct pdi_bell *news = &((struct pdi_shared_page *)neighbour->segment.memory)->news;
+        (void)(lane->light ? pdi_bell_ring_light(news) : pdi_bell_ring(news));
     }
 }
 
@@ -229,11 +237,11 @@ void pdi_lanes_hurry_all(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->out_used; i++) {
         struct pdi_lane_out *lane = &lanes->out[i];
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         if (lane->used && pdi_lanes_unbrought(lanes, lane) != 0) {
             pdi_lanes_hurry(lanes, lane);
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
 }
 
@@ -252,4 +260,34 @@ int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t si
         lane->short_of = size != 0 ? size : 1;
     }
     return status;
+}
+
+/* Whether to look once more: OK, there is room; AGAIN; END: no, or no longer. */
+static int look(struct pdi_lane_out *lane, uint32_t publisher, size_t size, pdi_time *until)
+{
+    int status = PYDDSI_END;
+    pdi_lanes_enter(lane);
+    if (lane->reliable && pdi_lanes_alone(lane, publisher) && size <= lane->ample) {
+        bool first = *until == 0;
+        *until = first ? pdi_spin_begin(&lane->spin) : *until;
+        status = *until != 0 ? pdi_lane_room(&lane->writer, size) : PYDDSI_END;
+        bool over = !first && status != PYDDSI_OK && pdi_clock_now() >= *until;
+        if (status == PYDDSI_OK || over) {
+            pdi_spin_end(&lane->spin, !over);
+        }
+        status = over ? PYDDSI_END : status;
+    }
+    pdi_lanes_exit(lane);
+    return status;
+}
+
+bool pdi_lanes_spin(struct pdi_lane_out *lane, uint32_t publisher, size_t size)
+{
+    pdi_time until = 0;
+    int status;
+    while ((status = look(lane, publisher, size, &until)) ==
+           PYDDSI_AGAIN) { /* ends with the time */
+        pdi_spin_pause();
+    }
+    return status == PYDDSI_OK;
 }

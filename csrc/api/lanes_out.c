@@ -289,6 +289,17 @@ static void lead_back(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
     }
 }
 
+/* Whether it is enough to ring for its readers lightly. */
+static bool all_heavy(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+{
+    bool heavy = lanes->barrier;
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        const struct pdi_shared_page *page = page_of(lanes, lane, (unsigned)__builtin_ctzll(left));
+        heavy = heavy && pdi_atomic32_load_acquire(&page->heavy) != 0;
+    }
+    return heavy;
+}
+
 /* One lane, with its lock. */
 static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const uint64_t *bits,
                     int status, pdi_time now)
@@ -308,6 +319,7 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
         let_in(lanes, lane, bits, now);
     }
     lane->on = lane->used && lane->writer.readers != 0;
+    lane->light = all_heavy(lanes, lane);
     if (lane->used && lane->publisher != PDI_LANE_NOBODY) {
         pyddsi_aside aside;
         uint64_t again[BITS_MAX];
@@ -359,9 +371,9 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
         int status = lane->publisher == PDI_LANE_NOBODY
                          ? PYDDSI_END
                          : pdi_node_audience(lanes->node, lane->publisher, bits, &aside, now);
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         moved = look_at(lanes, lane, bits, status, now) || moved;
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     for (uint32_t i = 0; i < lanes->publishers_used; i++) {
         moved = end_growth(lanes, &lanes->of[i], now) || moved;

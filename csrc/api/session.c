@@ -111,6 +111,15 @@ static int make_word(pyddsi_session *session, char *text)
     return PYDDSI_OK;
 }
 
+static void free_lanes(pyddsi_session *session)
+{
+    if (session->lanes != NULL) {
+        pdi_lanes_fini(session->lanes);
+        (void)munmap(session->lanes, sizeof *session->lanes);
+        session->lanes = NULL;
+    }
+}
+
 /* Without shared memory the sockets carry everything. */
 static void make_lanes(pyddsi_session *session, uint64_t random)
 {
@@ -118,15 +127,16 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
     const pyddsi_session_options *options = &session->options;
     if (!options->shared || options->node.features == 0)
         return;
-    size_t size = (sizeof *session->lanes + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE;
-    session->lanes = aligned_alloc(PDI_CACHE_LINE, size);
-    if (session->lanes == NULL)
+    /* zeros that cost nothing until they are used */
+    void *memory = mmap(NULL, sizeof *session->lanes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
         return;
+    session->lanes = memory;
     if (pdi_lanes_init(session->lanes, &session->options.node, options->lane_bytes,
-                       options->lane_samples, random, text, sizeof text) != PYDDSI_OK) {
-        pdi_lanes_fini(session->lanes);
-        free(session->lanes);
-        session->lanes = NULL;
+                       options->lane_samples, random, session->barrier, text,
+                       sizeof text) != PYDDSI_OK) {
+        free_lanes(session);
         return;
     }
     session->bell = &session->lanes->page->news;
@@ -185,9 +195,7 @@ static void destroy(pyddsi_session *session)
 {
     if (session->port != NULL)
         pdi_port_close(session->port);
-    if (session->lanes != NULL)
-        pdi_lanes_fini(session->lanes);
-    free(session->lanes);
+    free_lanes(session);
     pdi_echo_fini(&session->echo);
     pdi_tap_fini(&session->tap);
     if (session->memory != NULL)
@@ -227,6 +235,7 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
     memset(session, 0, sizeof *session);
     session->options = *options;
     session->options.interface[PYDDSI_INTERFACE_MAX - 1] = '\0';
+    session->barrier = pdi_barrier_begin();
     session->begun = pdi_clock_now();
     session->wall = pdi_clock_wall();
     session->relay_fd = -1;
@@ -258,7 +267,7 @@ static void drain(pyddsi_session *session, pdi_time until)
 {
     pyddsi_stats stats;
     while (pdi_session_enter(session)) { /* ends with the time */
-        uint32_t heard = pdi_bell_listen(session->bell);
+        uint32_t heard = pdi_session_listen(session);
         pdi_node_flush(session->node, pdi_session_now(session));
         pdi_session_send(session, PDI_APPLICATION);
         if (session->lanes != NULL) {
@@ -373,7 +382,7 @@ uint64_t pyddsi_session_wall(const pyddsi_session *session)
 /* The bell may be in memory that a child shares with its parent. */
 uint32_t pyddsi_session_listen(pyddsi_session *session)
 {
-    return pdi_session_here(session) ? pdi_bell_listen(session->bell) : 0;
+    return pdi_session_here(session) ? pdi_session_listen(session) : 0;
 }
 
 void pyddsi_session_unlisten(pyddsi_session *session)

@@ -109,6 +109,7 @@ struct pyddsi_session {
     struct pdi_thread housekeeping;
     struct pdi_receiver receivers[PYDDSI_RECEIVE_THREADS_MAX];
     uint32_t receivers_count;
+    bool barrier; /* the system has one (barrier.h), and whoever listens to `bell` passes it */
     pyddsi_session_options options;
     pyddsi_endpoint local;
     pdi_time begun; /* of the clock that never steps, */
@@ -169,6 +170,16 @@ struct pdi_put {
     size_t size;
 };
 int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now);
+
+/* Begins to listen to `bell`. All who do come by here, since it is rung lightly. */
+static inline uint32_t pdi_session_listen(struct pyddsi_session *session)
+{
+    uint32_t heard = pdi_bell_listen(session->bell);
+    if (session->barrier) {
+        pdi_barrier_heavy();
+    }
+    return heard;
+}
 
 /* Room for what waits for readers of our own: whoever put it is to look again. */
 static inline void pdi_session_made_room(pyddsi_session *session)

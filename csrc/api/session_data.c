@@ -98,12 +98,12 @@ int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void 
 
 /* Samples by the lane alone, without the session's lock; all are shown at once, so the readers miss their cache once and
  * are woken once. OK: all; AGAIN: there is no room for more; END: the next one takes another way. */
-static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_t publisher,
+static int put_shown(pyddsi_session *session, struct pdi_lane_out *lane, uint32_t publisher,
                      const pyddsi_bytes *samples, size_t count, size_t *taken)
 {
     int status = PYDDSI_END;
     size_t i = 0;
-    pdi_lock_take(&lane->lock);
+    pdi_lanes_enter(lane);
     if (pdi_lanes_alone(lane, publisher)) {
         status = PYDDSI_OK;
         while (i < count && status == PYDDSI_OK) {
@@ -123,8 +123,22 @@ static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_
         pdi_lanes_ring(session->lanes, lane);
         status = status == PYDDSI_BAD_ARGUMENT ? PYDDSI_END : status;
     }
-    pdi_lock_give(&lane->lock);
+    pdi_lanes_exit(lane);
     *taken += i;
+    return status;
+}
+
+/* The same; where there is no room for one it is looked for a moment, before anybody is told that we wait. */
+static int put_aside(pyddsi_session *session, struct pdi_lane_out *lane, uint32_t publisher,
+                     const pyddsi_bytes *samples, size_t count, size_t *taken)
+{
+    size_t done = 0;
+    int status = put_shown(session, lane, publisher, samples, count, &done);
+    while (status == PYDDSI_AGAIN &&
+           pdi_lanes_spin(lane, publisher, samples[done].size)) { /* each round takes some */
+        status = put_shown(session, lane, publisher, &samples[done], count - done, &done);
+    }
+    *taken += done;
     return status;
 }
 
@@ -184,9 +198,9 @@ static int put_away(pyddsi_session *session, const struct pdi_put *put, pdi_time
         }
         return pdi_node_put(session->node, put->publisher, put->data, put->size, now);
     }
-    pdi_lock_take(&lane->lock);
+    pdi_lanes_enter(lane);
     int status = put_both(session, lane, put, now);
-    pdi_lock_give(&lane->lock);
+    pdi_lanes_exit(lane);
     return status;
 }
 

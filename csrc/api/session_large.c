@@ -25,13 +25,13 @@ static bool leaves_lane(pyddsi_session *session, uint32_t publisher)
         session->lanes != NULL ? pdi_lanes_of(session->lanes, publisher) : NULL;
     bool on = false;
     if (lane != NULL) {
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         on = lane->publisher == publisher && lane->on;
         if (on) {
             lane->closing = lane->waits = 1;
             session->lanes->look = 1;
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     return !on;
 }
@@ -95,7 +95,7 @@ int pdi_session_put_large(pyddsi_session *session, uint32_t publisher, const voi
     bool wanted = true;
     large.slice = pdi_session_now(session) + SLICE_NS;
     for (;;) { /* ends with the time, or the sample */
-        uint32_t heard = pdi_bell_listen(session->bell);
+        uint32_t heard = pdi_session_listen(session);
         if (!pdi_session_enter(session)) {
             pdi_bell_unlisten(session->bell);
             return PYDDSI_CLOSED;

@@ -4,11 +4,15 @@
  * that the node finds. Who gets it is decided when it is committed: by then the lane may have got other readers, or none,
  * or have just begun, and those that it does not reach where it lies get a copy.
  *
- *     handle    generation (16 bits) | 1 in a lane | index
+ *     handle    generation (16 bits) | 1 in a lane | lane | row
  */
 #include "api/session_tap.h"
 
 #define LANE_LOAN UINT32_C(0x8000) /* the node's indexes are smaller */
+#define ROW_BITS  6U
+
+_Static_assert(PDI_LANE_LOANS_MAX == 1U << ROW_BITS && PDI_LANES_MAX << ROW_BITS <= LANE_LOAN,
+               "a handle has room for lane and row");
 
 struct borrow {
     uint32_t publisher;
@@ -17,38 +21,22 @@ struct borrow {
     uint32_t *loan;
 };
 
-/* Any thread may claim one; from then on it is of who has its handle. Null: all are in use. */
-static struct pdi_lane_open *claim(struct pdi_lanes *lanes, uint32_t *index)
-{
-    for (uint32_t i = 0; i < PDI_LANE_LOANS_MAX; i++) {
-        uint32_t none = 0;
-        if (pdi_atomic32_load_relaxed(&lanes->open[i].used) == 0 &&
-            pdi_atomic32_cas(&lanes->open[i].used, &none, 1)) {
-            *index = i;
-            return &lanes->open[i];
-        }
-    }
-    return NULL;
-}
-
 /* With the lane's lock. Answers as pdi_lane_room. */
 static int lend(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const struct borrow *borrow)
 {
-    uint32_t index;
+    struct pdi_lane_loan loan;
     uint32_t size = borrow->size <= PDI_LANE_BYTES_MAX ? (uint32_t)borrow->size : UINT32_MAX;
-    struct pdi_lane_open *open = claim(lanes, &index);
-    if (open == NULL) {
-        return PYDDSI_AGAIN;
-    }
-    int status = pdi_lane_reserve(&lane->writer, size, &open->loan);
+    int status = pdi_lane_reserve(&lane->writer, size, &loan);
     if (status != PYDDSI_OK) {
-        pdi_atomic32_store_release(&open->used, 0);
         return status;
     }
+    struct pdi_lane_open *open = &lane->open[loan.row];
+    open->loan = loan;
     open->generation++;
-    open->lane = (uint32_t)(lane - lanes->out);
-    *borrow->data = open->loan.data;
-    *borrow->loan = (uint32_t)open->generation << 16 | LANE_LOAN | index;
+    open->used = 1;
+    *borrow->data = loan.data;
+    *borrow->loan = (uint32_t)open->generation << 16 | LANE_LOAN |
+                    (uint32_t)(lane - lanes->out) << ROW_BITS | loan.row;
     return PYDDSI_OK;
 }
 
@@ -73,13 +61,13 @@ static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
     struct pdi_lane_out *lane = pdi_session_lane(session, borrow->publisher);
     if (lane != NULL) {
         int status = PYDDSI_END;
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         if (lane->publisher == borrow->publisher && lane->used && lane->waits) {
             status = PYDDSI_AGAIN;
         } else if (lane->publisher == borrow->publisher && lane->on) {
             status = borrow_aside(session->lanes, lane, borrow, now);
         }
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
         if (status != PYDDSI_END) {
             return status;
         }
@@ -91,42 +79,56 @@ static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
                          borrow->loan);
 }
 
+/* Without the session's lock: from a lane that is the only way. */
+static int lend_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
+                      const struct borrow *borrow)
+{
+    int status;
+    do { /* again only after room was seen, which nobody else takes */
+        status = PYDDSI_END;
+        pdi_lanes_enter(lane);
+        if (pdi_lanes_alone(lane, borrow->publisher) && borrow->size <= lane->ample) {
+            status = lend(lanes, lane, borrow);
+        }
+        pdi_lanes_exit(lane);
+    } while (status == PYDDSI_AGAIN && pdi_lanes_spin(lane, borrow->publisher, borrow->size));
+    return status;
+}
+
 int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size, uint8_t **data,
                         uint32_t *loan, uint64_t timeout_ns)
 {
     struct borrow borrow = {publisher, size, data, loan};
     struct pdi_lane_out *lane = pdi_session_lane(session, publisher);
-    if (lane != NULL && pdi_session_here(session)) {
-        int status = PYDDSI_END;
-        pdi_lock_take(&lane->lock);
-        if (pdi_lanes_alone(lane, publisher) && size <= lane->ample) {
-            status = lend(session->lanes, lane, &borrow);
-        }
-        pdi_lock_give(&lane->lock);
-        if (status == PYDDSI_OK) {
-            return status;
-        }
+    if (lane != NULL && pdi_session_here(session) &&
+        lend_aside(session->lanes, lane, &borrow) == PYDDSI_OK) {
+        return PYDDSI_OK;
     }
     return pdi_session_try(session, borrow_one, &borrow, timeout_ns);
 }
 
-/* The open loan of this handle, or null. */
-static struct pdi_lane_open *open_loan(const pyddsi_session *session, uint32_t loan)
+/* The lane that this handle names, which may have no such loan; null: it is none of a lane. */
+static struct pdi_lane_out *lane_of(const pyddsi_session *session, uint32_t loan)
 {
-    uint32_t index = loan & (LANE_LOAN - 1);
-    if (session->lanes == NULL || (loan & LANE_LOAN) == 0 || index >= PDI_LANE_LOANS_MAX) {
+    uint32_t index = (loan & (LANE_LOAN - 1)) >> ROW_BITS;
+    if (session->lanes == NULL || (loan & LANE_LOAN) == 0 || index >= PDI_LANES_MAX) {
         return NULL;
     }
-    struct pdi_lane_open *open = &session->lanes->open[index];
-    return pdi_atomic32_load_acquire(&open->used) != 0 && open->generation == loan >> 16 ? open
-                                                                                         : NULL;
+    return &session->lanes->out[index];
+}
+
+/* The open loan of this handle, or null; with its lane's lock. */
+static struct pdi_lane_open *open_loan(struct pdi_lane_out *lane, uint32_t loan)
+{
+    struct pdi_lane_open *open = &lane->open[loan & (PDI_LANE_LOANS_MAX - 1)];
+    return open->used && open->generation == loan >> 16 ? open : NULL;
 }
 
 /* A lane that leads back may have waited for it. */
 static void over(struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
                  struct pdi_lane_open *open)
 {
-    pdi_atomic32_store_release(&open->used, 0);
+    open->used = 0;
     lanes->look = lanes->look || lane->closing;
 }
 
@@ -182,9 +184,9 @@ static int commit_node(pyddsi_session *session, uint32_t loan, size_t used, pdi_
         status == PYDDSI_OK ? pdi_session_lane(session, put.publisher) : NULL;
     bool aside = false;
     if (lane != NULL) {
-        pdi_lock_take(&lane->lock);
+        pdi_lanes_enter(lane);
         aside = lane->publisher == put.publisher && lane->used && (lane->on || lane->waits);
-        pdi_lock_give(&lane->lock);
+        pdi_lanes_exit(lane);
     }
     if (status != PYDDSI_OK || used > size) {
         return pdi_node_commit(session->node, loan, used, now);
@@ -207,35 +209,38 @@ static int commit_node(pyddsi_session *session, uint32_t loan, size_t used, pdi_
 }
 
 /* Where it lies, without the session's lock: if it goes nowhere else. */
-static bool commit_alone(pyddsi_session *session, struct pdi_lane_open *open, size_t used)
+static bool commit_alone(pyddsi_session *session, struct pdi_lane_out *lane, uint32_t loan,
+                         size_t used)
 {
-    struct pdi_lane_out *lane = &session->lanes->out[open->lane];
-    pdi_lock_take(&lane->lock);
-    bool alone = pdi_lanes_alone(lane, lane->publisher) && used <= open->loan.size;
+    pdi_lanes_enter(lane);
+    struct pdi_lane_open *open = open_loan(lane, loan);
+    bool alone = open != NULL && pdi_lanes_alone(lane, lane->publisher) && used <= open->loan.size;
     if (alone) {
         show(session, lane, open, used);
-        pdi_atomic32_store_release(&open->used, 0);
+        open->used = 0;
     }
-    pdi_lock_give(&lane->lock);
+    pdi_lanes_exit(lane);
     return alone;
 }
 
 int pyddsi_session_commit(pyddsi_session *session, uint32_t loan, size_t used)
 {
-    int status = PYDDSI_BAD_ARGUMENT;
-    struct pdi_lane_open *open = pdi_session_here(session) ? open_loan(session, loan) : NULL;
-    if (open != NULL && commit_alone(session, open, used)) {
+    struct pdi_lane_out *lane = lane_of(session, loan);
+    if (lane != NULL && pdi_session_here(session) && commit_alone(session, lane, loan, used)) {
         return PYDDSI_OK;
     }
     if (!pdi_session_enter(session)) {
         return PYDDSI_CLOSED;
     }
+    int status = PYDDSI_BAD_ARGUMENT;
     pdi_time now = pdi_session_now(session);
-    if (open != NULL) {
-        struct pdi_lane_out *lane = &session->lanes->out[open->lane];
-        pdi_lock_take(&lane->lock);
-        status = commit_aside(session, lane, open, used, now);
-        pdi_lock_give(&lane->lock);
+    if (lane != NULL) {
+        pdi_lanes_enter(lane);
+        struct pdi_lane_open *open = open_loan(lane, loan);
+        if (open != NULL) {
+            status = commit_aside(session, lane, open, used, now);
+        }
+        pdi_lanes_exit(lane);
     } else if ((loan & LANE_LOAN) == 0) {
         status = commit_node(session, loan, used, now);
     }
@@ -246,18 +251,20 @@ int pyddsi_session_commit(pyddsi_session *session, uint32_t loan, size_t used)
 
 int pyddsi_session_abandon(pyddsi_session *session, uint32_t loan)
 {
-    int status = PYDDSI_BAD_ARGUMENT;
     if (!pdi_session_enter(session)) {
         return PYDDSI_CLOSED;
     }
-    struct pdi_lane_open *open = open_loan(session, loan);
-    if (open != NULL) {
-        struct pdi_lane_out *lane = &session->lanes->out[open->lane];
-        pdi_lock_take(&lane->lock);
-        pdi_lane_abandon(&lane->writer, &open->loan);
-        over(session->lanes, lane, open);
-        pdi_lock_give(&lane->lock);
-        status = PYDDSI_OK;
+    int status = PYDDSI_BAD_ARGUMENT;
+    struct pdi_lane_out *lane = lane_of(session, loan);
+    if (lane != NULL) {
+        pdi_lanes_enter(lane);
+        struct pdi_lane_open *open = open_loan(lane, loan);
+        if (open != NULL) {
+            pdi_lane_abandon(&lane->writer, &open->loan);
+            over(session->lanes, lane, open);
+            status = PYDDSI_OK;
+        }
+        pdi_lanes_exit(lane);
     } else if ((loan & LANE_LOAN) == 0) {
         status = pdi_node_abandon(session->node, loan);
     }

@@ -21,9 +21,9 @@ bool pdi_session_enter(pyddsi_session *session)
     return true;
 }
 
-static void ring(pyddsi_session *session, struct pdi_bell *bell)
+static void count_ring(pyddsi_session *session, bool woken)
 {
-    if (pdi_bell_ring(bell)) {
+    if (woken) {
         (void)pdi_atomic64_add(&session->bells_rung, 1);
     }
 }
@@ -60,10 +60,11 @@ void pdi_session_leave(pyddsi_session *session)
     }
     pdi_lock_give(&session->lock);
     if (early) {
-        ring(session, session->chores);
+        count_ring(session, pdi_bell_ring(session->chores));
     }
     if (moved) {
-        ring(session, session->bell);
+        count_ring(session, session->barrier ? pdi_bell_ring_light(session->bell)
+                                             : pdi_bell_ring(session->bell));
     }
 }
 
@@ -274,7 +275,7 @@ void pdi_session_relay(void *context)
     pyddsi_session *session = context;
     const uint64_t one = 1;
     while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
-        uint32_t heard = pdi_bell_listen(session->bell);
+        uint32_t heard = pdi_session_listen(session);
         /* between two waits nobody tells us; so whatever there was is told now */
         (void)!write(session->relay_fd, &one, sizeof one);
         if (pdi_atomic32_load_acquire(&session->stopping) != 0) {

@@ -26,6 +26,10 @@
  * reads `rings` before he stands in `listens`, and who rings reads `listens` before he changes
  * `rings`. A ringer that dies in between leaves a `told` that is too old: one call too many.
  *
+ * Who rings for every sample does not change `asleep` but reads it (ring_light), which is right only if everybody who listens
+ * passes a heavy barrier between listen and that look (barrier.h). A change by nothing waits until all that was
+ * written before has reached the other processors; a look does not.
+ *
  * Sleeping may end without a reason, so whoever waits looks again in any case. Whoever listens ends
  * it by exactly one of unlisten and wait. A process that dies while it listens leaves `asleep` too
  * high, for as long as the bell lasts: ringing then costs a system call each time, and is never
@@ -43,6 +47,7 @@
 
 #include "base/atomic.h"
 #include "base/time.h"
+#include "host/barrier.h"
 #include "pyddsi.h"
 
 struct pdi_bell {
@@ -83,13 +88,9 @@ static inline void pdi_bell_unlisten(struct pdi_bell *bell)
  * PYDDSI_OK: look again; PYDDSI_AGAIN: the time is over; PYDDSI_END: a signal came. */
 int pdi_bell_wait(struct pdi_bell *bell, uint32_t heard, pdi_time timeout);
 
-/* After the change: wakes whoever listens. Answers whether anybody did, which has cost a system
- * call. */
-static inline bool pdi_bell_ring(struct pdi_bell *bell)
+/* Somebody listens: wakes him, unless he has been. */
+static inline bool pdi_bell_rouse(struct pdi_bell *bell)
 {
-    if (pdi_atomic32_add(&bell->asleep, 0) == 0) {
-        return false;
-    }
     uint32_t listens = pdi_atomic32_load_acquire(&bell->listens);
     if (pdi_atomic32_load_acquire(&bell->told) == listens) {
         return false; /* all of them have been woken */
@@ -97,6 +98,20 @@ static inline bool pdi_bell_ring(struct pdi_bell *bell)
     pdi_bell_wake(bell);
     pdi_atomic32_store_release(&bell->told, listens);
     return true;
+}
+
+/* After the change: wakes whoever listens. Answers whether anybody did, which has cost a system
+ * call. */
+static inline bool pdi_bell_ring(struct pdi_bell *bell)
+{
+    return pdi_atomic32_add(&bell->asleep, 0) != 0 && pdi_bell_rouse(bell);
+}
+
+/* The same where all who listen pass a heavy barrier before they look. */
+static inline bool pdi_bell_ring_light(struct pdi_bell *bell)
+{
+    pdi_barrier_light();
+    return pdi_atomic32_load_relaxed(&bell->asleep) != 0 && pdi_bell_rouse(bell);
 }
 
 #endif

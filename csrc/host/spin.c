@@ -7,8 +7,8 @@
 #include "host/clock.h"
 
 #define LEAST_NS 1000U
-#define MOST_NS  8000U
-#define SKIPS    64U /* sleeps between two trials */
+#define MOST_NS  32000U /* about what being woken costs */
+#define SKIPS    64U    /* sleeps between two trials */
 #define PAUSES   8
 
 void pdi_spin_init(struct pdi_spin *spin)
@@ -29,7 +29,8 @@ pdi_time pdi_spin_begin(struct pdi_spin *spin)
             return 0;
         }
         spin->skips = 0;
-        spin->ns = LEAST_NS;
+        spin->trial = true;
+        spin->ns = MOST_NS;
     }
     return pdi_time_add(pdi_clock_now(), spin->ns);
 }
@@ -47,6 +48,7 @@ void pdi_spin_pause(void)
 
 void pdi_spin_end(struct pdi_spin *spin, bool found)
 {
-    spin->ns = found ? 2 * spin->ns : spin->ns / 2;
+    spin->ns = found ? 2 * spin->ns : spin->trial ? 0 : spin->ns / 2;
     spin->ns = spin->ns > MOST_NS ? MOST_NS : spin->ns < LEAST_NS ? 0 : spin->ns;
+    spin->trial = false;
 }

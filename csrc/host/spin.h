@@ -3,7 +3,8 @@
  * To be woken costs the sleeper some tens of microseconds, and whoever wakes him a system call. Where what is waited for comes
  * every microsecond or two, both are saved by looking a little longer. Where it comes seldom, or where the other side needs
  * our processor to make it come, to look is a waste. So a waiter measures himself: each success doubles how long he will
- * look, each failure halves it, down to nothing, and only now and then he tries again whether times have changed.
+ * look, up to what being woken costs, each failure halves it, down to nothing, and only now and then he tries again whether times
+ * have changed.
  */
 #ifndef PDI_HOST_SPIN_H
 #define PDI_HOST_SPIN_H
@@ -16,6 +17,7 @@
 struct pdi_spin {
     uint32_t ns;    /* how long it is looked; 0: not at all, */
     uint32_t skips; /* and so often since it was */
+    bool trial;     /* times may have changed: as long as it pays at all */
     bool alone;     /* there is one processor for all */
 };
 

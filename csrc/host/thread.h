@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pyddsi.h"
 
@@ -19,6 +20,12 @@ struct pdi_thread {
     char name[16];
     int running;
 };
+
+/* A number that no other thread has while this one runs; never 0. */
+static inline uint64_t pdi_thread_self(void)
+{
+    return (uint64_t)(uintptr_t)pthread_self();
+}
 
 /* OK, or SYSTEM with a text. */
 int pdi_thread_start(struct pdi_thread *thread, const char *name, void (*run)(void *context),
