@@ -110,15 +110,16 @@ bool pdi_lanes_overtaken(void *context, uint32_t peer, uint8_t space, uint64_t r
     return false;
 }
 
-/* Takes back what the writer with this page wants of `what`; answers what it wanted. It asks before its last look, and this is
+/* Takes back what the writer with this page wants of `what`; answers all that it wanted. It asks before its last look, and this is
  * after what it asks for has happened: so one of us sees the other, if there is a barrier on both sides. */
 static uint32_t wanted_of(const struct pdi_lanes *lanes, struct pdi_shared_page *page,
                           uint32_t what)
 {
     if (lanes->barrier && pdi_atomic32_load_relaxed(&page->heavy) != 0) {
         pdi_barrier_light();
-        if ((pdi_atomic32_load_acquire(&page->wanted) & what) == 0) {
-            return 0;
+        uint32_t wanted = pdi_atomic32_load_acquire(&page->wanted);
+        if ((wanted & what) == 0) {
+            return wanted;
         }
     }
     return pdi_atomic32_and(&page->wanted, ~what);

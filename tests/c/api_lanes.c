@@ -221,6 +221,57 @@ static void test_views_stop_nobody(void)
     pyddsi_session_release(b, &view, 1); /* the last that holds the session */
 }
 
+struct brought {
+    pyddsi_session *session;
+    uint64_t samples;
+};
+
+static bool is_brought(void *context)
+{
+    const struct brought *brought = context;
+    pyddsi_session_counts counts;
+    pyddsi_session_count(brought->session, &counts);
+    return counts.lane_taken == brought->samples;
+}
+
+/* A writer waits for room; only then its reader takes what its rings have, and goes on looking at it. If it failed, the writer would
+ * wait for as long as the reader looks, since nobody tells it that the lane moves no more. */
+static void test_views_begin_while_a_put_waits(void)
+{
+    enum { ROOM = 16 };
+    live_next_group();
+    pyddsi_session_options options = live_options(true);
+    options.lane_bytes = 1 << 15;
+    options.lane_samples = ROOM;
+    pyddsi_session *a = live_open(&options);
+    pyddsi_session *b = live_session(true);
+    struct live_writer writer = {.session = a,
+                                 .publisher = live_publisher(a, 7, true),
+                                 .count = ROOM + 1,
+                                 .size = 40,
+                                 .patient = true};
+    struct brought brought = {b, ROOM};
+    pyddsi_received views[ROOM], next;
+    uint32_t subscriber = live_subscriber(b, 7, 256, PYDDSI_WAIT);
+    size_t count = 0;
+    (void)live_match(a, writer.publisher, 1);
+    NEED(live_lane_readers(a, 1));
+    live_write_begin(&writer);
+    NEED(live_until(b, is_brought, &brought)); /* since the last put has asked for it */
+    (void)usleep(20000);                       /* and sleeps */
+    uint64_t begun = live_now();
+    CHECK_EQ(pyddsi_session_take(b, subscriber, views, ROOM, &count), PYDDSI_OK);
+    CHECK_EQ(count, ROOM);
+    NEED(live_take_one(b, subscriber, &next));
+    CHECK(live_now() - begun < LIVE_PATIENCE / 4);
+    live_write_end(&writer);
+    CHECK_EQ(writer.accepted, ROOM + 1);
+    pyddsi_session_release(b, views, count);
+    pyddsi_session_release(b, &next, 1);
+    pyddsi_session_free(a);
+    pyddsi_session_free(b);
+}
+
 /* A sample that is too large for the lane and for every window is refused, and nothing else changes. A loan that is open
  * meanwhile neither stops the way back nor loses its sample. */
 static void test_large_ones_and_open_loans(void)
@@ -507,6 +558,7 @@ int main(void)
     test_readers_come_and_go(false);
     test_readers_come_and_go(true);
     test_views_stop_nobody();
+    test_views_begin_while_a_put_waits();
     test_large_ones_and_open_loans();
     test_loans_across();
     test_forget_and_declare_again();
