@@ -44,6 +44,12 @@ static uint32_t seat_of(struct pdi_bias *bias, uint64_t self)
     return 0;
 }
 
+static void open_seat(struct pdi_bias *bias, uint32_t index)
+{
+    pdi_atomic32_store_relaxed(&bias->open, index);
+    bias->stops = 0;
+}
+
 /* One more turn by the lock, after which another may be the owner. */
 static void count(struct pdi_bias *bias, uint32_t uses, uint64_t self)
 {
@@ -57,7 +63,19 @@ static void count(struct pdi_bias *bias, uint32_t uses, uint64_t self)
     bias->last = self;
     if (++bias->turns == PDI_BIAS_TURNS) {
         bias->turns = 0;
-        pdi_atomic32_store_relaxed(&bias->open, bias->mixed ? 0 : seat_of(bias, self));
+        open_seat(bias, bias->mixed ? 0 : seat_of(bias, self));
+    }
+}
+
+/* The owner has been stopped once more. If that was for few uses, his seat costs more than it saves. */
+static void weigh(struct pdi_bias *bias, uint32_t uses)
+{
+    if (bias->stops == 0) {
+        bias->since = uses;
+    }
+    if (++bias->stops > PDI_BIAS_TURNS) {
+        uint32_t worth = PDI_BIAS_TURNS * PDI_BIAS_WORTH;
+        open_seat(bias, uses - bias->since < worth ? 0 : pdi_atomic32_load_relaxed(&bias->open));
     }
 }
 
@@ -73,6 +91,7 @@ void pdi_bias_take_slowly(struct pdi_bias *bias, uint64_t self)
         pdi_atomic32_store_relaxed(&seat->stop, 1);
         pdi_barrier_heavy();
         wait_for_owner(seat);
+        weigh(bias, seat->uses);
     }
     if (bias->allowed) {
         count(bias, seat->uses, self);

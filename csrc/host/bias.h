@@ -27,7 +27,8 @@
  *
  * Who becomes the owner: a thread that has taken it PDI_BIAS_TURNS times in a row by `lock`, with no use by the owner between. If
  * those were several threads, nobody is the owner, until one of them comes as often alone; and who comes when all seats are
- * taken never is. A thread is known by a number of its own, not 0, which the caller brings (pdi_thread_self); it may be used
+ * taken never is. To stop him costs as much as some dozens of his uses save: where he has fewer than PDI_BIAS_WORTH for each time
+ * that he is stopped, two threads take turns, say, nobody is the owner either. A thread is known by a number of its own, not 0, which the caller brings (pdi_thread_self); it may be used
  * again when that thread has ended. Where the system has no such barrier there are no owners.
  */
 #ifndef PDI_HOST_BIAS_H
@@ -37,6 +38,7 @@
 #include "host/lock.h"
 
 #define PDI_BIAS_TURNS 16U
+#define PDI_BIAS_WORTH 64U
 #define PDI_BIAS_SEATS 5U /* with nobody's */
 
 struct pdi_bias_seat {
@@ -54,6 +56,8 @@ struct pdi_bias {
     uint64_t last;   /* who took it by the lock, */
     uint32_t turns;  /* and how many times in a row somebody has, */
     uint32_t seen;   /* with so many uses by the owner before the first */
+    uint32_t stops;  /* how many times the owner was stopped, */
+    uint32_t since;  /* with so many uses at the first */
     uint8_t mixed;   /* not all of them by the same thread */
     uint8_t allowed; /* there may be an owner; set before it is taken for the first time */
 };

@@ -99,10 +99,10 @@ static void test_who_comes_often_owns_it(void)
     CHECK_EQ(owner(&bias), 7);
     for (unsigned i = 0; i < 100; i++) { /* housekeeping */
         take(&bias, 8, PDI_BIAS_TURNS - 1);
-        take(&bias, 7, 1);
+        take(&bias, 7, PDI_BIAS_TURNS * PDI_BIAS_WORTH);
     }
     CHECK_EQ(owner(&bias), 7);
-    CHECK_EQ(bias.seats[1].uses, 100);
+    CHECK_EQ(bias.seats[1].uses, 100 * PDI_BIAS_TURNS * PDI_BIAS_WORTH);
     take(&bias, 8, PDI_BIAS_TURNS);
     CHECK_EQ(owner(&bias), 8);
     take(&bias, 7, PDI_BIAS_TURNS);
@@ -117,6 +117,13 @@ static void test_several_own_nothing(void)
     take(&bias, 7, PDI_BIAS_TURNS);
     for (unsigned i = 0; i < PDI_BIAS_TURNS; i++) {
         take(&bias, 8 + i % 2, 1);
+    }
+    CHECK_EQ(owner(&bias), 0);
+    take(&bias, 7, PDI_BIAS_TURNS);
+    CHECK_EQ(owner(&bias), 7);
+    for (unsigned i = 0; i < 2 * PDI_BIAS_TURNS; i++) { /* he, too, comes no more often than another */
+        take(&bias, 8, 1);
+        take(&bias, 7, 3);
     }
     CHECK_EQ(owner(&bias), 0);
     for (uint64_t self = 10; self < 30; self++) { /* more than there are seats */
@@ -185,6 +192,58 @@ static void test_one_at_a_time(void)
     }
     CHECK_EQ(house.count, 2 * TAKES + 2 * VISITS);
     CHECK_EQ(pdi_atomic32_load_relaxed(&house.crowded), 0);
+}
+
+static struct {
+    struct pdi_bias bias;
+    PDI_CACHE_ALIGNED struct pdi_atomic32 begun; /* rounds */
+    PDI_CACHE_ALIGNED struct pdi_atomic32 done;  /* by the owner */
+    PDI_CACHE_ALIGNED struct pdi_atomic32 inside[2];
+    struct pdi_atomic32 crowded;
+} door;
+
+/* Goes in, stays a while, and looks whether the other is there. */
+static void enter(uint32_t who)
+{
+    pdi_bias_take(&door.bias, who + 1);
+    pdi_atomic32_store_relaxed(&door.inside[who], 1);
+    dawdle(100);
+    if (pdi_atomic32_load_relaxed(&door.inside[1 - who]) != 0) {
+        pdi_atomic32_store_relaxed(&door.crowded, 1);
+    }
+    pdi_atomic32_store_relaxed(&door.inside[who], 0);
+    pdi_bias_give(&door.bias, who + 1);
+}
+
+static void *enter_as_owner(void *context)
+{
+    (void)context;
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        await(&door.begun, round);
+        dawdle(round % 7);
+        enter(0);
+        take(&door.bias, 1, 2 * PDI_BIAS_WORTH); /* so he stays the owner */
+        pdi_atomic32_store_release(&door.done, round);
+    }
+    return NULL;
+}
+
+/* If it failed, the owner would not see that he is stopped, nor the other that he is inside. */
+static void test_two_at_the_door(void)
+{
+    pthread_t thread;
+    door.bias.allowed = 1;
+    take(&door.bias, 1, PDI_BIAS_TURNS);
+    CHECK_EQ(pthread_create(&thread, NULL, enter_as_owner, NULL), 0);
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        pdi_atomic32_store_release(&door.begun, round);
+        dawdle(round % 601);
+        enter(1);
+        await(&door.done, round);
+    }
+    (void)pthread_join(thread, NULL);
+    CHECK_EQ(owner(&door.bias), 1);
+    CHECK_EQ(pdi_atomic32_load_relaxed(&door.crowded), 0);
 }
 
 static void *wait_outside(void *context)
@@ -268,6 +327,7 @@ int main(void)
     test_who_comes_often_owns_it();
     test_several_own_nothing();
     test_one_at_a_time();
+    test_two_at_the_door();
     test_who_waits_is_let_in();
     test_light_ring_is_not_slept_through();
     return test_result();
