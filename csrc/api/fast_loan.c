@@ -250,6 +250,7 @@ static void loan_releasebuffer(PyObject *self, Py_buffer *view)
 static void loan_dealloc(PyObject *self)
 {
     struct loan *loan = (struct loan *)self;
+    PyTypeObject *type = Py_TYPE(self); /* not loan_type, if the module was loaded once more since */
     if (loan->state == OPEN || loan->state == LINGERING)
         abandon(loan);
     Py_XDECREF(loan->view);
@@ -259,7 +260,7 @@ static void loan_dealloc(PyObject *self)
         spares[spare_count++] = loan;
     else
         PyObject_Free(loan);
-    Py_DECREF((PyObject *)loan_type);
+    Py_DECREF((PyObject *)type);
 }
 
 static PyObject *loan_used(PyObject *self, void *closure)
