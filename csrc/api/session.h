@@ -109,7 +109,8 @@ struct pyddsi_session {
     struct pdi_thread housekeeping;
     struct pdi_receiver receivers[PYDDSI_RECEIVE_THREADS_MAX];
     uint32_t receivers_count;
-    bool barrier; /* the system has one (barrier.h), there are lanes, and whoever listens to `bell` passes it */
+    bool
+        barrier; /* the system has one (barrier.h), there are lanes, and whoever listens to `bell` passes it */
     pyddsi_session_options options;
     pyddsi_endpoint local;
     pdi_time begun; /* of the clock that never steps, */

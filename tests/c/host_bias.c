@@ -121,7 +121,8 @@ static void test_several_own_nothing(void)
     CHECK_EQ(owner(&bias), 0);
     take(&bias, 7, PDI_BIAS_TURNS);
     CHECK_EQ(owner(&bias), 7);
-    for (unsigned i = 0; i < 2 * PDI_BIAS_TURNS; i++) { /* he, too, comes no more often than another */
+    for (unsigned i = 0; i < 2 * PDI_BIAS_TURNS;
+         i++) { /* he, too, comes no more often than another */
         take(&bias, 8, 1);
         take(&bias, 7, 3);
     }
