@@ -250,8 +250,7 @@ static void loan_releasebuffer(PyObject *self, Py_buffer *view)
 static void loan_dealloc(PyObject *self)
 {
     struct loan *loan = (struct loan *)self;
-    PyTypeObject *type =
-        Py_TYPE(self); /* not loan_type, if the module was loaded once more since */
+    PyTypeObject *type = Py_TYPE(self); /* the module may have been loaded once more since */
     if (loan->state == OPEN || loan->state == LINGERING)
         abandon(loan);
     Py_XDECREF(loan->view);

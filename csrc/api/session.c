@@ -149,8 +149,7 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
     status = status == PYDDSI_OK ? pdi_session_open_port(session, text) : status;
     if (status == PYDDSI_OK)
         make_lanes(session, random);
-    session->barrier =
-        session->barrier && session->lanes != NULL; /* sockets alone gain nothing by it */
+    session->barrier = session->barrier && session->lanes != NULL; /* sockets gain nothing by it */
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
         return status;

@@ -6,7 +6,7 @@
  *                                         ▲
  *     housekeeping ── when it is due ─────┘
  *
- * One lock guards the node. It is held for some packets, or one call, and never across a system call: a thread takes
+ * One lock guards the node. It is held for some packets, or one call, and never across a system call that waits: a thread takes
  * packets out of the node into a parcel of its own, gives the lock back, and then sends. So nobody waits for the network
  * with it in hand, and acknowledgements from the receive thread do not mix with what others pack.
  *
@@ -109,8 +109,7 @@ struct pyddsi_session {
     struct pdi_thread housekeeping;
     struct pdi_receiver receivers[PYDDSI_RECEIVE_THREADS_MAX];
     uint32_t receivers_count;
-    bool
-        barrier; /* the system has one (barrier.h), there are lanes, and whoever listens to `bell` passes it */
+    bool barrier; /* there are lanes, and the system has one: whoever listens to `bell` passes it */
     pyddsi_session_options options;
     pyddsi_endpoint local;
     pdi_time begun; /* of the clock that never steps, */

@@ -267,7 +267,7 @@ static int put_some(pyddsi_session *session, void *context, pdi_time now)
         const pyddsi_bytes *samples = &put->samples[put->taken];
         size_t left = put->count - put->taken;
         if (lane != NULL &&
-            put_aside(session, lane, put->publisher, samples, left, &put->taken) == PYDDSI_OK) {
+            put_shown(session, lane, put->publisher, samples, left, &put->taken) == PYDDSI_OK) {
             continue;
         }
         samples = &put->samples[put->taken];
@@ -299,7 +299,14 @@ int pyddsi_session_put_many(pyddsi_session *session, uint32_t publisher,
                             uint64_t timeout_ns)
 {
     struct put_many put = {publisher, samples, count, 0};
-    int status = pdi_session_try(session, put_some, &put, timeout_ns);
+    struct pdi_lane_out *lane = pdi_session_lane(session, publisher);
+    int status = PYDDSI_END;
+    if (lane != NULL && pdi_session_here(session)) {
+        status = put_aside(session, lane, publisher, samples, count, &put.taken);
+    }
+    if (status != PYDDSI_OK) {
+        status = pdi_session_try(session, put_some, &put, timeout_ns);
+    }
     *taken = put.taken;
     return status;
 }

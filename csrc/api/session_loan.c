@@ -83,15 +83,12 @@ static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
 static int lend_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
                       const struct borrow *borrow)
 {
-    int status;
-    do { /* again only after room was seen, which nobody else takes */
-        status = PYDDSI_END;
-        pdi_lanes_enter(lane);
-        if (pdi_lanes_alone(lane, borrow->publisher) && borrow->size <= lane->ample) {
-            status = lend(lanes, lane, borrow);
-        }
-        pdi_lanes_exit(lane);
-    } while (status == PYDDSI_AGAIN && pdi_lanes_spin(lane, borrow->publisher, borrow->size));
+    int status = PYDDSI_END;
+    pdi_lanes_enter(lane);
+    if (pdi_lanes_alone(lane, borrow->publisher) && borrow->size <= lane->ample) {
+        status = lend(lanes, lane, borrow);
+    }
+    pdi_lanes_exit(lane);
     return status;
 }
 
@@ -100,11 +97,15 @@ int pyddsi_session_loan(pyddsi_session *session, uint32_t publisher, size_t size
 {
     struct borrow borrow = {publisher, size, data, loan};
     struct pdi_lane_out *lane = pdi_session_lane(session, publisher);
-    if (lane != NULL && pdi_session_here(session) &&
-        lend_aside(session->lanes, lane, &borrow) == PYDDSI_OK) {
-        return PYDDSI_OK;
+    int status = PYDDSI_END;
+    if (lane != NULL && pdi_session_here(session)) {
+        status = lend_aside(session->lanes, lane, &borrow);
+        /* once more, and not for as long as room is seen: it may be too many loans that are open */
+        if (status == PYDDSI_AGAIN && pdi_lanes_spin(lane, publisher, size)) {
+            status = lend_aside(session->lanes, lane, &borrow);
+        }
     }
-    return pdi_session_try(session, borrow_one, &borrow, timeout_ns);
+    return status == PYDDSI_OK ? status : pdi_session_try(session, borrow_one, &borrow, timeout_ns);
 }
 
 /* The lane that this handle names, which may have no such loan; null: it is none of a lane. */

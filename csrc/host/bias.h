@@ -28,8 +28,9 @@
  * Who becomes the owner: a thread that has taken it PDI_BIAS_TURNS times in a row by `lock`, with no use by the owner between. If
  * those were several threads, nobody is the owner, until one of them comes as often alone; and who comes when all seats are
  * taken never is. To stop him costs as much as some dozens of his uses save: where he has fewer than PDI_BIAS_WORTH for each time
- * that he is stopped, two threads take turns, say, nobody is the owner either. A thread is known by a number of its own, not 0, which the caller brings (pdi_thread_self); it may be used
- * again when that thread has ended. Where the system has no such barrier there are no owners.
+ * that he is stopped (two threads take turns, say), nobody is the owner either. A thread is known by a number of its own, not 0,
+ * which the caller brings (pdi_thread_self); it may be used again when that thread has ended. Where the system has no such
+ * barrier there are no owners.
  */
 #ifndef PDI_HOST_BIAS_H
 #define PDI_HOST_BIAS_H

@@ -2,7 +2,7 @@
  *
  *     0 free      1 held      2 held, and somebody may sleep for it
  *
- * Nobody does a system call with it in hand, so who finds it held looks a few times more before he sleeps. Taking and
+ * Nobody does a system call that waits with it in hand, so who finds it held looks a few times more before he sleeps. Taking and
  * giving back one that nobody else wants is two atomic operations. Whoever gives it back and sees that others sleep wakes
  * one of them; it is not handed over, so a thread that comes by meanwhile may be first. That is wanted: handing over
  * would cost a switch of threads each time.

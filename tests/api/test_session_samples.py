@@ -12,6 +12,7 @@ import pyddsi
 from tests.api.rooms import TIMEOUT, group, two
 
 LARGE = 20_000
+LANE_LOANS = 64  # that one shared window lends at once
 
 
 @pytest.mark.parametrize("shared_memory", [True, False])
@@ -156,6 +157,26 @@ def test_many_loans() -> None:
         for _ in range(70_000):
             with pub.loan(64):
                 pass
+
+
+def test_loans_that_are_all_open() -> None:
+    """A shared window lends so many at once; who wants one more is told, and does not look for it for ever."""
+    with two() as (one, other):
+        other.subscriber("a")
+        pub = one.publisher("a")
+        pub.wait_matched(timeout=TIMEOUT)
+        assert one.wait(TIMEOUT, lambda: one.counts()["lane_readers"])
+        loans = [pub.loan(64) for _ in range(LANE_LOANS)]
+        for loan in loans:
+            loan.__enter__()
+        with pytest.raises(TimeoutError), pub.loan(64, timeout=0):
+            pass
+        with pytest.raises(TimeoutError), pub.loan(64, timeout=0.01):
+            pass
+        for loan in loans:
+            loan.__exit__(None, None, None)
+        with pub.loan(64, timeout=TIMEOUT):
+            pass
 
 
 @pytest.mark.parametrize("shared_memory", [True, False])

@@ -259,11 +259,9 @@ static void test_views_begin_while_a_put_waits(void)
     live_write_begin(&writer);
     NEED(live_until(b, is_brought, &brought)); /* since the last put has asked for it */
     (void)usleep(20000);                       /* and sleeps */
-    uint64_t begun = live_now();
     CHECK_EQ(pyddsi_session_take(b, subscriber, views, ROOM, &count), PYDDSI_OK);
     CHECK_EQ(count, ROOM);
     NEED(live_take_one(b, subscriber, &next));
-    CHECK(live_now() - begun < LIVE_PATIENCE / 4);
     live_write_end(&writer);
     CHECK_EQ(writer.accepted, ROOM + 1);
     pyddsi_session_release(b, views, count);
