@@ -9,8 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "host/clock.h"
+
 /* After so many packets all sockets are looked at again: a flood on one cannot hide the others. */
 #define TURN 32
+/* So many calls the unicast socket may have before the others have one: more than its buffer holds packets for. */
+#define LEAD_MAX 1024
+/* Within so short a time nobody is given up by those who send to him. */
+#define GLANCE (5 * PDI_TIME_MS)
 /* So many packets are left out, or failures of the system passed over, in one call. */
 #define SKIPS_MAX 64
 /* So often is a call repeated that a signal interrupted or that told of an older packet's error. */
@@ -88,6 +94,10 @@ int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
         port->ready = UINT32_C(1) << PDI_PORT_STREAMS;
         timeout_ns = 0;
     }
+    if (port->kept) {
+        port->ready |= 1;
+        timeout_ns = 0;
+    }
     int count = poll_for(port, events, timeout_ns);
     if (count < 0) {
         return errno == EINTR ? PYDDSI_OK : -errno;
@@ -151,26 +161,73 @@ static bool empty(struct pdi_port *port, uint32_t number)
     return passing(errno);
 }
 
+/* Whether the unicast socket goes before the others. */
+static bool leads(const struct pdi_port *port)
+{
+    return (port->ready & 1) != 0 && port->lead < LEAD_MAX;
+}
+
+/* The spare inbox becomes this one. */
+static struct pdi_port_inbox *change(struct pdi_port *port, uint32_t inbox)
+{
+    struct pdi_port_inbox *spare = port->spare;
+    port->spare = port->inboxes[inbox];
+    port->inboxes[inbox] = spare;
+    return spare;
+}
+
+/* A group has given something. Keeps it back if we may have been stopped since the unicast socket was empty. */
+static bool keep(struct pdi_port *port, uint32_t inbox)
+{
+    if (port->spare == NULL || port->lead >= LEAD_MAX ||
+        pdi_clock_now() < pdi_time_add(port->empty, GLANCE)) {
+        return false;
+    }
+    (void)change(port, inbox);
+    port->ready |= 1;
+    port->kept = true;
+    return true;
+}
+
 int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
 {
-    struct pdi_port_inbox *mine = port->inboxes[inbox];
     *packets = 0;
-    if (port->ready == 0 || port->turn == 0) {
+    if (port->inboxes[inbox] == NULL) { /* one by one: in turns */
+        if (port->ready == 0 || port->turn == 0) {
+            look(port);
+        }
+        return port->ready != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+    }
+    if (!port->kept && (port->ready == 0 || port->turn == 0)) {
         look(port);
     }
-    for (int skips = 0; skips < SKIPS_MAX && port->ready != 0; skips++) {
-        uint32_t socket = choose(port);
-        if (socket == PDI_PORT_STREAMS || mine == NULL) {
+    for (int skips = 0; skips < SKIPS_MAX && (port->ready != 0 || port->kept); skips++) {
+        if (port->kept && !leads(port)) {
+            port->kept = false;
+            *packets = change(port, inbox)->packets;
             return PYDDSI_OK;
         }
-        int got = pdi_port_inbox_fill(port, mine, socket);
+        uint32_t socket = leads(port) ? 0 : choose(port);
+        if (socket == PDI_PORT_STREAMS) {
+            return PYDDSI_OK;
+        }
+        pdi_time now = socket == 0 ? pdi_clock_now() : 0;
+        int got = pdi_port_inbox_fill(port, port->inboxes[inbox], socket);
         if (got > 0) {
             turned(port, socket);
-            *packets = mine->packets;
+            port->lead += socket == 0;
+            if (socket != 0 && keep(port, inbox)) {
+                continue;
+            }
+            *packets = port->inboxes[inbox]->packets;
             return PYDDSI_OK;
         }
         if (got < 0 && !empty(port, socket)) {
             return PYDDSI_END;
+        }
+        if (socket == 0 && (port->ready & 1) == 0) {
+            port->lead = 0;
+            port->empty = now;
         }
     }
     return PYDDSI_AGAIN;

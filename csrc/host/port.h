@@ -53,6 +53,12 @@
  * whatever the system had joined in them (port_many.h). So a flood on one socket hides none of the
  * others.
  *
+ * Order. A session that was stopped for long has been given up by those who send to it, and what they then send to a group lies
+ * beside what they had sent to us alone before that, and it is not ours to hear before the end of that. So with `many` the
+ * unicast socket is read first, until it is empty; and if some time may have passed between that and the reading of a group's, as
+ * it does for whoever is stopped just there, what the group brought is kept back until the unicast socket is empty once more.
+ * One that never is takes turns with the others, after as many calls as would have emptied it.
+ *
  * Threads. One thread at a time waits, fills and receives; what it has filled an inbox with it may
  * unpack while another goes on, and one thread at a time unpacks. Any thread may send and wake, at
  * any time before the close. A child after fork may close the port, which leaves the parent's as it

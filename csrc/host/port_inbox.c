@@ -11,21 +11,24 @@
 #include "host/port_many.h"
 
 /* Memory that is not touched until it is needed: small packets touch a page of
- * each buffer. */
+ * each buffer. Null: there is none. */
+static struct pdi_port_inbox *inbox_make(void)
+{
+    void *memory = mmap(NULL, sizeof(struct pdi_port_inbox), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
 void pdi_port_inbox_open(struct pdi_port *port, uint32_t count)
 {
     const int one = 1;
     if (recvmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT, NULL) != 0) {
         return; /* not known, or a filter of system calls forbids it */
     }
-    for (uint32_t i = 0; i < count; i++) {
-        void *memory = mmap(NULL, sizeof(struct pdi_port_inbox), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) {
-            break;
-        }
-        port->inboxes[i] = memory;
+    for (uint32_t i = 0; i < count && (i == 0 || port->inboxes[i - 1] != NULL); i++) {
+        port->inboxes[i] = inbox_make();
     }
+    port->spare = port->inboxes[0] != NULL ? inbox_make() : NULL;
     for (uint32_t i = 0; i < port->count && port->inboxes[0] != NULL; i++) {
         /* where this is not known, packets come one by one, but still many with one call */
         (void)setsockopt(port->sockets[i].fd, SOL_UDP, PDI_PORT_UDP_GRO, &one, sizeof one);
@@ -36,6 +39,9 @@ void pdi_port_inbox_close(struct pdi_port *port)
 {
     for (uint32_t i = 0; i < PDI_PORT_INBOXES_MAX && port->inboxes[i] != NULL; i++) {
         (void)munmap(port->inboxes[i], sizeof *port->inboxes[i]);
+    }
+    if (port->spare != NULL) {
+        (void)munmap(port->spare, sizeof *port->spare);
     }
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/rand.h"
+#include "base/time.h"
 #include "host/port.h"
 
 /* Linux 4.18 and 5.0 know these; the C library's headers may be older. */
@@ -73,6 +74,11 @@ struct pdi_port {
     uint32_t came;  /* by which the last packet came that was received */
     uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
     bool coarse;    /* the system can only wait for whole milliseconds */
+    bool kept;      /* `spare` holds a group's packets, which are fed after the unicast socket's */
+    uint32_t lead;  /* calls that the unicast socket has had since it was empty */
+    pdi_time empty; /* when it was, for the last time that we know of */
+    struct pdi_port_inbox
+        *spare; /* changes places with one of the inboxes; null: nothing is kept */
     /* each of the thread that it belongs to: what one call brought; null: one packet a call */
     struct pdi_port_inbox *inboxes[PDI_PORT_INBOXES_MAX];
     struct pdi_rand losses; /* of the thread that unpacks */
