@@ -153,11 +153,13 @@ struct pdi_lane_out {
     uint16_t peer[PDI_LANE_READERS_MAX];                  /* and which peer it is */
     uint64_t invited[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)]; /* peers that were told of it */
     size_t short_of;      /* the size of a sample that found no room; 0: none */
+    uint8_t short_rows;   /* it was a loan, and there are too many of them */
     struct pdi_spin spin; /* of puts that find none */
     struct pdi_lane_open open[PDI_LANE_LOANS_MAX];
     pdi_time stuck;           /* since when readers only look at what they have; 0: they do not */
+    pdi_time back;            /* since when it leads back; 0: it does not */
     struct pdi_settle settle; /* what the one must have acknowledged who joins next: */
-    uint32_t joiner;          /* this peer, plus one */
+    uint32_t joiner;          /* this peer, plus one; the last one, while none is waited for */
     pdi_time asked;           /* when we began to wait for that; 0: we do not, */
     pdi_time retry;           /* but will again then, */
     pdi_time pause;           /* and after that so much later */
@@ -285,11 +287,13 @@ void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigne
 void pdi_lanes_dismiss(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, bool gone);
 /* How many samples its readers have not brought to their rings; with the lane's lock. */
 uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+/* Whether one of its readers only looks at what it has; with the lane's lock. */
+bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 
 /* ---- writing: lanes (lanes_make.c) ---- */
 
 struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of *of,
-                                    const pyddsi_aside *aside);
+                                    const pyddsi_aside *aside, pdi_time now);
 void pdi_lanes_unmake(struct pdi_lanes *lanes, struct pdi_lane_out *lane);
 /* Shows in the directory what has changed of it. */
 void pdi_lanes_offer(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
@@ -317,6 +321,9 @@ void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 /* Whether there is room. If not, we are told when there is: it must be asked after that, and is. With both locks. */
 int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size);
+/* A put or a loan of this size waits for room, or with `rows` for one of the loans to be over: whoever makes it so will tell. It
+ * must be looked for once more after PDI_TELL_ROOM was wanted, and was. With both locks. */
+void pdi_lanes_short(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, bool rows);
 /* Looks for room in this lane of the publisher's a little longer, if that pays; from any thread, without a lock. Whether there
  * is. */
 bool pdi_lanes_spin(struct pdi_lane_out *lane, uint32_t publisher, size_t size);

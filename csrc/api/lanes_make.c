@@ -43,7 +43,7 @@ void pdi_lanes_offer(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
 }
 
 struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of *of,
-                                    const pyddsi_aside *aside)
+                                    const pyddsi_aside *aside, pdi_time now)
 {
     char text[PYDDSI_TEXT_MAX];
     struct pdi_lane_out *lane = free_lane(lanes);
@@ -76,8 +76,10 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->put = 0;
     lane->joiner = 0;
     memset(lane->invited, 0, sizeof lane->invited);
+    lane->asked = lane->retry = lane->pause = 0;
     lane->short_of = 0;
-    lane->stuck = 0;
+    lane->short_rows = 0;
+    lane->stuck = lane->back = 0;
     pdi_spin_init(&lane->spin);
     int status = pdi_lane_init(&lane->writer, segment.memory, segment.size, starts,
                                lanes->lane_samples, bytes, lanes->random + 2 * ++lanes->cookies);
@@ -87,6 +89,8 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     pdi_lanes_exit(lane);
     pdi_lanes_offer(lanes, lane);
     pdi_atomic32_store_release(&of->lane, (uint32_t)(lane - lanes->out) + 1);
+    of->growing = of->growing != 0 ? pdi_time_add(now, GROWTH)
+                                   : 0; /* the one before may have led back for long */
     return lane;
 }
 
@@ -195,6 +199,13 @@ bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t s
         lane->ample = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX; /* as ample as it gets */
         return false;
     }
+    if (!lane->reliable && size <= lane->writer.bytes_max &&
+        pdi_lanes_unbrought(lanes, lane) != 0) {
+        pdi_lanes_hurry(
+            lanes,
+            lane); /* best effort waits for nobody: another sample may find that all has been brought */
+        return false;
+    }
     struct pdi_lane_of *of = &lanes->of[lane->publisher & 0xffff];
     of->bytes = bytes;
     of->again = 0;
@@ -253,13 +264,21 @@ int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t si
         status = pdi_lane_room(&lane->writer, size);
     }
     if (status == PYDDSI_AGAIN) {
-        if (pdi_lanes_unbrought(lanes, lane) != 0) {
-            pdi_lanes_hurry(lanes, lane); /* a reader that drops the oldest may make room */
-        }
-        lanes->look = lanes->look || lane->short_of == 0;
-        lane->short_of = size != 0 ? size : 1;
+        pdi_lanes_short(lanes, lane, size, false);
     }
     return status;
+}
+
+/* A reader that only looks says so once, to whoever has asked by then; if that was before us, we look at it ourselves. */
+void pdi_lanes_short(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, bool rows)
+{
+    if (pdi_lanes_unbrought(lanes, lane) != 0) {
+        pdi_lanes_hurry(lanes, lane); /* a reader that drops the oldest may make room */
+    }
+    lanes->look = lanes->look || lane->short_of == 0 ||
+                  (lane->stuck == 0 && pdi_lanes_looked_at(lanes, lane));
+    lane->short_of = size != 0 ? size : 1;
+    lane->short_rows = lane->short_rows || rows;
 }
 
 /* Whether to look once more: OK, there is room; AGAIN; END: no, or no longer. */

@@ -33,6 +33,19 @@ uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lan
     return sum;
 }
 
+bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+{
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        unsigned row = (unsigned)__builtin_ctzll(left);
+        struct pdi_shared_page *page = page_of(lanes, lane, row);
+        uint32_t index = (uint32_t)(lane->writer.places[row] - page->places);
+        if (pdi_atomic32_load_acquire(&page->brought[index].held) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- readers ---- */
 
 void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigned row,
@@ -116,23 +129,22 @@ static void join(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t pe
 }
 
 /* Whether this peer has what it was sent by the sockets. Puts wait for that, but not for long: it may be that its
- * application does not read. */
+ * application does not read. Then they do not wait for another one at once either, or several such peers would have them wait
+ * for ever; who has all he was sent joins without that. */
 static bool settled(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t peer, pdi_time now)
 {
-    if (lane->joiner != peer + 1) {
-        lane->joiner = peer + 1;
-        lane->asked = lane->retry = lane->pause = 0;
-    }
+    struct pdi_settle once = {0};
     if (lane->retry > now) {
         lanes->due = lane->retry < lanes->due ? lane->retry : lanes->due;
-        return false;
+        return pdi_node_settle(lanes->node, lane->publisher, peer, &once) == PYDDSI_OK;
     }
-    if (lane->asked == 0) {
+    if (lane->asked == 0 || lane->joiner != peer + 1) {
+        lane->joiner = peer + 1;
         lane->asked = now;
         lane->settle = (struct pdi_settle){0};
     }
     if (pdi_node_settle(lanes->node, lane->publisher, peer, &lane->settle) == PYDDSI_OK) {
-        lane->joiner = 0;
+        lane->asked = lane->pause = 0;
         return true;
     }
     pdi_time until = lane->asked + PATIENCE;
@@ -149,30 +161,43 @@ static bool settled(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t
     return false;
 }
 
-/* Lets in who asks, one after the other, and tells those of the lane who may not know of it. */
+/* Lets this peer in if it asks, or tells it of the lane if it may not know of it. */
+static void let_in_one(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t peer,
+                       pdi_time now)
+{
+    struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
+    if (!neighbour->used) {
+        pdi_bitset_clear(lane->invited, peer);
+        return;
+    }
+    if (has_joined(lane, peer)) {
+        return;
+    }
+    struct pdi_place *place = wish(neighbour, lane->writer.cookie);
+    if (place == NULL && !pdi_bitset_test(lane->invited, peer)) {
+        pdi_bitset_set(lane->invited, peer);
+        pdi_lanes_nudge(neighbour);
+    } else if (place != NULL && !lane->waits && settled(lanes, lane, peer, now)) {
+        join(lanes, lane, peer, place, now);
+    }
+}
+
+/* All of them, one after the other: first the one that is waited for, or after the last one, the next. */
 static void let_in(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const uint64_t *bits,
                    pdi_time now)
 {
     for (uint32_t i = 0; i < PDI_BITSET_WORDS(lanes->peers_max); i++) {
         lane->invited[i] &= bits[i];
     }
-    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0); peer < lanes->peers_max;
+    uint32_t first = lane->asked != 0 ? lane->joiner - 1 : lane->joiner;
+    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, first); peer < lanes->peers_max;
          peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
-        struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
-        if (!neighbour->used) {
-            pdi_bitset_clear(lane->invited, peer);
-            continue;
-        }
-        if (has_joined(lane, peer)) {
-            continue;
-        }
-        struct pdi_place *place = wish(neighbour, lane->writer.cookie);
-        if (place == NULL && !pdi_bitset_test(lane->invited, peer)) {
-            pdi_bitset_set(lane->invited, peer);
-            pdi_lanes_nudge(neighbour);
-        } else if (place != NULL && !lane->waits && settled(lanes, lane, peer, now)) {
-            join(lanes, lane, peer, place, now);
-        }
+        let_in_one(lanes, lane, peer, now);
+    }
+    for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0);
+         peer < lanes->peers_max && peer < first;
+         peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
+        let_in_one(lanes, lane, peer, now);
     }
 }
 
@@ -240,18 +265,13 @@ static bool any_neighbour(const struct pdi_lanes *lanes, const uint64_t *bits)
  * we begin another lane. */
 static void see_stuck(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_time now)
 {
-    bool held = false;
     if (lane->short_of == 0 || lane->closing) {
         return;
     }
-    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
-        unsigned row = (unsigned)__builtin_ctzll(left);
-        struct pdi_shared_page *page = page_of(lanes, lane, row);
-        uint32_t index = (uint32_t)(lane->writer.places[row] - page->places);
-        held = held || pdi_atomic32_load_acquire(&page->brought[index].held) != 0;
-    }
-    if (pdi_lane_room(&lane->writer, lane->short_of) == PYDDSI_OK) {
-        lane->short_of = 0;
+    bool held = pdi_lanes_looked_at(lanes, lane);
+    if (pdi_lane_room(&lane->writer, lane->short_of) == PYDDSI_OK &&
+        (!lane->short_rows || pdi_lane_has_row(&lane->writer))) {
+        lane->short_of = lane->short_rows = 0;
         held = false;
     }
     if (held && lane->stuck != 0 && now - lane->stuck >= STUCK_PATIENCE) {
@@ -264,15 +284,20 @@ static void see_stuck(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
     }
 }
 
-/* One that leads back is left when all of it has been brought; who still looks at something keeps the memory. It is
- * unmade when nobody writes into it any more. */
+/* One that leads back is left when all of it has been brought; who still looks at something keeps the memory. Best effort waits
+ * for nobody: who has not brought it after a moment (it was stopped, perhaps) does without. It is unmade when nobody writes into
+ * it any more. */
 static void lead_back(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_time now)
 {
     pdi_lane_flush(&lane->writer);
+    lane->back = lane->back != 0 ? lane->back : now;
+    bool patient = lane->reliable || lane->publisher == PDI_LANE_NOBODY;
+    pdi_time until = patient ? PDI_TIME_NEVER : lane->back + PATIENCE;
     if (lane->writer.readers != 0) {
         pdi_lanes_want(lanes, PDI_TELL_BROUGHT);
-        if (pdi_lanes_unbrought(lanes, lane) != 0) {
+        if (pdi_lanes_unbrought(lanes, lane) != 0 && now < until) {
             lane->waits = lanes->moving = 1;
+            lanes->due = until < lanes->due ? until : lanes->due;
             pdi_lanes_hurry(lanes, lane);
             return;
         }
@@ -280,7 +305,7 @@ static void lead_back(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         unsigned row = (unsigned)__builtin_ctzll(left);
         uint32_t peer = lane->peer[row];
-        pdi_lanes_leave(lanes, lane, row, PYDDSI_BY_CLOSE, now);
+        pdi_lanes_leave(lanes, lane, row, lane->reliable ? PYDDSI_BY_CLOSE : PYDDSI_BY_FULL, now);
         pdi_lanes_nudge(&lanes->neighbours[peer]);
     }
     if (lane->writer.open == 0) {
@@ -337,6 +362,10 @@ static bool end_growth(struct pdi_lanes *lanes, struct pdi_lane_of *of, pdi_time
     if (of->growing == 0) {
         return false;
     }
+    if (index == 0 ? lanes->look != 0
+                   : lanes->out[index - 1].closing && lanes->out[index - 1].writer.readers != 0) {
+        return false; /* its time begins with the new lane */
+    }
     bool all = index != 0 && pdi_lanes_alone(&lanes->out[index - 1], of->publisher);
     if (!all && now < of->growing) {
         lanes->due = of->growing < lanes->due ? of->growing : lanes->due;
@@ -359,7 +388,7 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
         }
         if (pdi_node_audience(lanes->node, of->publisher, bits, &aside, now) == PYDDSI_OK &&
             any_neighbour(lanes, bits)) {
-            (void)pdi_lanes_make(lanes, of, &aside);
+            (void)pdi_lanes_make(lanes, of, &aside, now);
         }
     }
     for (uint32_t i = 0; i < lanes->out_used; i++) {

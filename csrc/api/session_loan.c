@@ -50,6 +50,14 @@ static int borrow_aside(struct pdi_lanes *lanes, struct pdi_lane_out *lane,
     int status = pdi_lanes_room(lanes, lane, borrow->size);
     if (status == PYDDSI_OK) {
         status = lend(lanes, lane, borrow);
+        if (status ==
+            PYDDSI_AGAIN) { /* too many are open, or readers have not seen the end of them */
+            pdi_lanes_want(lanes, PDI_TELL_ROOM);
+            status = lend(lanes, lane, borrow);
+        }
+        if (status == PYDDSI_AGAIN) {
+            pdi_lanes_short(lanes, lane, borrow->size, true);
+        }
     }
     return status == PYDDSI_BAD_ARGUMENT ? pdi_lanes_outgrown(lanes, lane, borrow->size, now)
                                          : status;
@@ -125,12 +133,13 @@ static struct pdi_lane_open *open_loan(struct pdi_lane_out *lane, uint32_t loan)
     return open->used && open->generation == loan >> 16 ? open : NULL;
 }
 
-/* A lane that leads back may have waited for it. */
-static void over(struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
+/* A lane that leads back may have waited for it, or another thread of ours for its memory or its row. */
+static void over(pyddsi_session *session, const struct pdi_lane_out *lane,
                  struct pdi_lane_open *open)
 {
     open->used = 0;
-    lanes->look = lanes->look || lane->closing;
+    session->lanes->look = session->lanes->look || lane->closing;
+    session->moved |= lane->short_of != 0;
 }
 
 /* To the lane's readers; with its lock. */
@@ -170,7 +179,7 @@ static int commit_aside(pyddsi_session *session, struct pdi_lane_out *lane,
     } else {
         pdi_lane_abandon(&lane->writer, &open->loan);
     }
-    over(session->lanes, lane, open);
+    over(session, lane, open);
     return PYDDSI_OK;
 }
 
@@ -216,11 +225,15 @@ static bool commit_alone(pyddsi_session *session, struct pdi_lane_out *lane, uin
     pdi_lanes_enter(lane);
     struct pdi_lane_open *open = open_loan(lane, loan);
     bool alone = open != NULL && pdi_lanes_alone(lane, lane->publisher) && used <= open->loan.size;
+    bool waited = alone && lane->short_of != 0; /* another thread, for its memory or its row */
     if (alone) {
         show(session, lane, open, used);
         open->used = 0;
     }
     pdi_lanes_exit(lane);
+    if (waited) {
+        (void)pdi_bell_ring(session->bell);
+    }
     return alone;
 }
 
@@ -262,7 +275,7 @@ int pyddsi_session_abandon(pyddsi_session *session, uint32_t loan)
         struct pdi_lane_open *open = open_loan(lane, loan);
         if (open != NULL) {
             pdi_lane_abandon(&lane->writer, &open->loan);
-            over(session->lanes, lane, open);
+            over(session, lane, open);
             status = PYDDSI_OK;
         }
         pdi_lanes_exit(lane);

@@ -299,14 +299,19 @@ int pdi_lane_make_room(struct pdi_lane_writer *writer, uint64_t size)
 
 /* ---- loans ---- */
 
+bool pdi_lane_has_row(struct pdi_lane_writer *writer)
+{
+    if ((writer->rows_open | writer->rows_late) == UINT64_MAX) {
+        scan(writer);
+    }
+    return (writer->rows_open | writer->rows_late) != UINT64_MAX;
+}
+
 int pdi_lane_reserve(struct pdi_lane_writer *writer, uint32_t size, struct pdi_lane_loan *loan)
 {
     uint64_t from = writer->head;
-    if ((writer->rows_open | writer->rows_late) == UINT64_MAX) {
-        scan(writer);
-        if ((writer->rows_open | writer->rows_late) == UINT64_MAX) {
-            return PYDDSI_AGAIN;
-        }
+    if (!pdi_lane_has_row(writer)) {
+        return PYDDSI_AGAIN;
     }
     int status = pdi_lane_make_room(writer, size);
     if (status != PYDDSI_OK) {

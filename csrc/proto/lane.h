@@ -247,6 +247,9 @@ int pdi_lane_room(struct pdi_lane_writer *writer, uint64_t size);
 /* The same, and then the next `size` bytes are in one piece. */
 int pdi_lane_make_room(struct pdi_lane_writer *writer, uint64_t size);
 
+/* Whether there is a row for another loan, that is, fewer than 64 are open or late; looks at the readers if need be. */
+bool pdi_lane_has_row(struct pdi_lane_writer *writer);
+
 /* Room to be filled in place. Answers as pdi_lane_room, and PYDDSI_AGAIN if 64 loans are open or
  * late; *loan only if OK. */
 int pdi_lane_reserve(struct pdi_lane_writer *writer, uint32_t size, struct pdi_lane_loan *loan);
