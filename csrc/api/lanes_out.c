@@ -1,4 +1,5 @@
-/* lanes_out.c - the lanes that a session writes: who joins, who leaves, and the way to the sockets and back. */
+/* lanes_out.c - the lanes that a session writes: who joins, who leaves, and the way to the sockets and back. It is long, since each of
+ * these looks at what the others have done to a lane. */
 #include <string.h>
 
 #include "api/lanes.h"

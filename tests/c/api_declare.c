@@ -1,6 +1,4 @@
 /* Declarations of several threads at once, while samples go both ways. */
-#include <pthread.h>
-
 #include "live.h"
 
 enum { THREADS = 4, EACH = 12, KNOWN_MAX = 1024 };

@@ -257,8 +257,8 @@ static void test_views_begin_while_a_put_waits(void)
     (void)live_match(a, writer.publisher, 1);
     NEED(live_lane_readers(a, 1));
     live_write_begin(&writer);
-    NEED(live_until(b, is_brought, &brought)); /* since the last put has asked for it */
-    (void)usleep(20000);                       /* and sleeps */
+    NEED(live_until(b, is_brought, &brought)); /* since the last put has asked for it, */
+    live_until_waits(&writer.number);          /* and sleeps */
     CHECK_EQ(pyddsi_session_take(b, subscriber, views, ROOM, &count), PYDDSI_OK);
     CHECK_EQ(count, ROOM);
     NEED(live_take_one(b, subscriber, &next));
@@ -303,6 +303,7 @@ static void test_views_begin_between_two_puts(void)
 
 struct waiter {
     pthread_t thread;
+    atomic_int number;
     pyddsi_session *session;
     uint32_t publisher;
     size_t size;
@@ -317,6 +318,7 @@ static void *wait_for_room(void *context)
     struct waiter *waiter = context;
     uint8_t *place;
     uint32_t loan;
+    atomic_store(&waiter->number, (int)syscall(SYS_gettid));
     waiter->status = waiter->lends
                          ? pyddsi_session_loan(waiter->session, waiter->publisher, waiter->size,
                                                &place, &loan, 10 * LIVE_PATIENCE)
@@ -357,7 +359,7 @@ static void test_loans_tell_who_waits(enum ending ending, size_t size, bool lend
         CHECK_EQ(pyddsi_session_loan(a, waiter.publisher, size, &place, &loans[0], 0), PYDDSI_OK);
     }
     NEED(pthread_create(&waiter.thread, NULL, wait_for_room, &waiter) == 0);
-    (void)usleep(20000); /* it sleeps; if it does not yet, this test finds nothing */
+    live_until_waits(&waiter.number);
     CHECK(!atomic_load(&waiter.over));
     if (ending == ABANDONED) {
         CHECK_EQ(pyddsi_session_abandon(a, loans[0]), PYDDSI_OK);
@@ -382,18 +384,19 @@ static void test_loans_tell_who_waits(enum ending ending, size_t size, bool lend
 struct trickle {
     pyddsi_session *session;
     uint32_t publisher;
+    uint64_t next; /* put then: the window must not be full before there is a lane */
 };
 
 static bool has_a_lane_again(void *context)
 {
     static const uint8_t data[64];
-    const struct trickle *trickle = context;
+    struct trickle *trickle = context;
     pyddsi_session_counts counts;
     pyddsi_session_count(trickle->session, &counts);
-    if (counts.lanes == 0) {
+    if (counts.lanes == 0 && live_now() >= trickle->next) {
         NEED(pyddsi_session_put(trickle->session, trickle->publisher, data, sizeof data, 0) ==
              PYDDSI_OK);
-        (void)usleep(50000); /* the window must not be full before that */
+        trickle->next = live_now() + 50000000;
     }
     return counts.lanes != 0;
 }
@@ -410,7 +413,7 @@ static void test_puts_wait_for_no_joiner_for_long(void)
     pyddsi_session *a = live_open(&options);
     pyddsi_session *b = live_session(true);
     pyddsi_session *c = live_session(true);
-    struct trickle trickle = {a, live_publisher_by(a, 7, true, PYDDSI_WAY_EACH)};
+    struct trickle trickle = {a, live_publisher_by(a, 7, true, PYDDSI_WAY_EACH), 0};
     (void)live_subscriber(b, 7, 4, PYDDSI_WAIT);
     (void)live_subscriber(c, 7, 4, PYDDSI_WAIT);
     (void)live_match(a, trickle.publisher, 2);

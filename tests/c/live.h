@@ -14,8 +14,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -263,8 +265,28 @@ static inline void live_fill(uint8_t *data, size_t size, uint32_t stream, uint64
 
 /* ---- writers ---- */
 
+/* Until this thread, which has written its number there, sleeps. */
+static inline void live_until_waits(const atomic_int *number)
+{
+    uint64_t end = live_now() + LIVE_PATIENCE;
+    char state = 0;
+    while (state != 'S' && live_now() < end) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "/proc/self/task/%d/stat", atomic_load(number));
+        FILE *file = fopen(name, "r");
+        if (file == NULL || fscanf(file, "%*d %*s %c", &state) != 1) {
+            state = 0;
+        }
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    CHECK_EQ(state, 'S');
+}
+
 struct live_writer {
     pthread_t thread;
+    atomic_int number; /* of the thread, as the system knows it */
     pyddsi_session *session;
     uint32_t publisher, stream;
     uint64_t from, count;
@@ -329,6 +351,7 @@ static inline void *live_write(void *context)
 {
     struct live_writer *writer = context;
     uint8_t *data = malloc(writer->size + writer->large + LIVE_HEAD);
+    atomic_store(&writer->number, (int)syscall(SYS_gettid));
     uint64_t number = writer->from;
     uint64_t end = writer->from + writer->count;
     NEED(data != NULL);

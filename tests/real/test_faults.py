@@ -212,6 +212,7 @@ def test_reader_is_stopped(shared: bool) -> None:  # noqa: FBT001
         _, name = reader.line()
         pub.put(b"00000000")
         assert reader.line() == "00000000"
+        assert not shared or session.wait(TIMEOUT, lambda: session.counts()["lane_readers"] == 1)
         reader.signal(signal.SIGSTOP)
         number = 1
         while pub.put((b"%08d" % number).ljust(500), wait=False):
@@ -257,6 +258,46 @@ def test_stopped_for_longer_than_its_lease(shared: bool) -> None:  # noqa: FBT00
         while got[-1] != "00000011":
             got.append(reader.line())
         assert got == sorted(set(got))
+
+
+def test_stopped_while_its_publisher_goes_over() -> None:
+    """Who was stopped, and given up when others came, would hear what they were sent before the end of what was sent to it alone."""
+    settings: dict[str, Any] = {"group": group(), "scout": 0.2, "shared_memory": False}
+    program = '\n    heard = session.subscriber("b")' + READER
+    with pyddsi.open(**settings) as session, child(program, **settings) as reader:
+        pub, group_pub = session.publisher("a", way="auto"), session.publisher("b")
+        pub.wait_matched(timeout=TIMEOUT)
+        group_pub.wait_matched(timeout=TIMEOUT)
+        _, name = reader.line()
+        for number in range(20):  # it goes over to the one reader meanwhile
+            pub.put(b"%08d" % number, timeout=TIMEOUT)
+            group_pub.put(b"so it hears the group as well", timeout=TIMEOUT)
+            assert int(reader.line()) == number
+            assert session.wait(TIMEOUT, lambda: balanced(session))
+        reader.signal(signal.SIGSTOP)
+        number = 20
+        while pub.put((b"%08d" % number).ljust(1000), wait=False):
+            number += 1
+            session.flush()  # a packet each, so the reader needs many calls for them
+        with pyddsi.open(**settings) as other, pyddsi.open(**settings) as third:
+            sub, another = other.subscriber("a"), third.subscriber("a", on_full="drop_oldest")
+            pub.wait_matched(3, timeout=TIMEOUT)
+            for _ in range(100):
+                pub.put((b"%08d" % number).ljust(1000), timeout=TIMEOUT)
+                number += 1
+            while int(bytes(sub.recv(TIMEOUT))[:8]) != number - 1:
+                pass
+            assert another.recv(TIMEOUT)
+            assert session.wait_event("disconnected", timeout=TIMEOUT).peer == name
+            reader.signal(signal.SIGCONT)
+            session.wait_event("connected", "reconnected", timeout=TIMEOUT)
+            assert session.wait(TIMEOUT, lambda: name in pub.matched)
+            pub.put(b"%08d" % number, timeout=TIMEOUT)
+            got = [int(reader.line())]
+            while got[-1] != number:
+                got.append(int(reader.line()))
+            assert got == sorted(set(got))
+            assert 20 in got
 
 
 @WAYS
