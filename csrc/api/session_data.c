@@ -259,6 +259,9 @@ static int put_some(pyddsi_session *session, void *context, pdi_time now)
     size_t bytes = pdi_node_reliable(session->node, put->publisher)
                        ? BATCH_BYTES
                        : session->options.node.packet_max - PACKET_HEAD;
+    if (session->lanes != NULL) {
+        pdi_lanes_again(session->lanes, put->publisher, now);
+    }
     while (put->taken < put->count) { /* each round takes some, or halves the batch */
         struct pdi_lane_out *lane = pdi_session_lane(session, put->publisher);
         const pyddsi_bytes *samples = &put->samples[put->taken];

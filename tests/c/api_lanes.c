@@ -394,7 +394,9 @@ static bool has_a_lane_again(void *context)
     pyddsi_session_counts counts;
     pyddsi_session_count(trickle->session, &counts);
     if (counts.lanes == 0 && live_now() >= trickle->next) {
-        NEED(pyddsi_session_put(trickle->session, trickle->publisher, data, sizeof data, 0) ==
+        const pyddsi_bytes two[2] = {{data, sizeof data}, {data, sizeof data}};
+        size_t taken;
+        NEED(pyddsi_session_put_many(trickle->session, trickle->publisher, two, 2, &taken, 0) ==
              PYDDSI_OK);
         trickle->next = live_now() + 50000000;
     }
