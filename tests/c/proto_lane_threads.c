@@ -13,6 +13,7 @@
 #define pdi_lane_in_flight    sim_lane_in_flight
 #define pdi_lane_room         sim_lane_room
 #define pdi_lane_make_room    sim_lane_make_room
+#define pdi_lane_has_row      sim_lane_has_row
 #define pdi_lane_reserve      sim_lane_reserve
 #define pdi_lane_commit       sim_lane_commit
 #define pdi_lane_abandon      sim_lane_abandon
