@@ -94,6 +94,8 @@ def warned() -> Iterator[None]:
     """Warnings as lines of standard error, in a with block."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        # pyspark 4.0 leaves sockets open: nothing that our user could do about
+        warnings.simplefilter("ignore", ResourceWarning)
         warnings.showwarning = _show  # catch_warnings puts the old one back
         yield
 
