@@ -244,7 +244,8 @@ struct pdi_lanes {
     uint64_t refused, copied;
 };
 
-/* Lanes that are all zero: makes the page, and says in config what peers are told. OK, or negative: there is no shared memory; and a text. */
+/* Of lanes that are all zero: makes the page, and says in config what peers are told. OK, or negative: there is no shared memory;
+ * and a text. */
 int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
                    uint64_t random, bool barrier, char *text, size_t room);
 void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node);

@@ -89,8 +89,9 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     pdi_lanes_exit(lane);
     pdi_lanes_offer(lanes, lane);
     pdi_atomic32_store_release(&of->lane, (uint32_t)(lane - lanes->out) + 1);
-    of->growing = of->growing != 0 ? pdi_time_add(now, GROWTH)
-                                   : 0; /* the one before may have led back for long */
+    if (of->growing != 0) { /* since then the one before may have led back for long */
+        of->growing = pdi_time_add(now, GROWTH);
+    }
     return lane;
 }
 
@@ -201,9 +202,8 @@ bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t s
     }
     if (!lane->reliable && size <= lane->writer.bytes_max &&
         pdi_lanes_unbrought(lanes, lane) != 0) {
-        pdi_lanes_hurry(
-            lanes,
-            lane); /* best effort waits for nobody: another sample may find that all has been brought */
+        /* best effort waits for nobody: another sample may find that all has been brought */
+        pdi_lanes_hurry(lanes, lane);
         return false;
     }
     struct pdi_lane_of *of = &lanes->of[lane->publisher & 0xffff];
@@ -304,9 +304,11 @@ bool pdi_lanes_spin(struct pdi_lane_out *lane, uint32_t publisher, size_t size)
 {
     pdi_time until = 0;
     int status;
-    while ((status = look(lane, publisher, size, &until)) ==
-           PYDDSI_AGAIN) { /* ends with the time */
-        pdi_spin_pause();
-    }
+    do { /* ends with the time */
+        status = look(lane, publisher, size, &until);
+        if (status == PYDDSI_AGAIN) {
+            pdi_spin_pause();
+        }
+    } while (status == PYDDSI_AGAIN);
     return status == PYDDSI_OK;
 }

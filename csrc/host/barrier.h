@@ -12,7 +12,7 @@
  * instruction says: it waits until all that was written before has reached the other processors, which for samples in shared
  * memory are some misses each. The system can have every running thread of the processes that have registered pass a barrier
  * at a moment of the caller's choice (membarrier, Linux 4.16). So the light side keeps the compiler from changing
- * the order, and nothing else; the heavy side does a system call of some tenths of a microsecond.
+ * the order, and nothing else; the heavy side does a system call.
  *
  * The light side's process must have registered, and the heavy side must be able to call; each knows its own half only
  * (pdi_barrier_begin), and processes tell each other. Where it is not to be had, both sides do what they did before: they

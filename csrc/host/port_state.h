@@ -77,8 +77,8 @@ struct pdi_port {
     bool kept;      /* `spare` holds a group's packets, which are fed after the unicast socket's */
     uint32_t lead;  /* calls that the unicast socket has had since it was empty */
     pdi_time empty; /* when it was, for the last time that we know of */
-    struct pdi_port_inbox
-        *spare; /* changes places with one of the inboxes; null: nothing is kept */
+    /* changes places with one of the inboxes; null: nothing is kept */
+    struct pdi_port_inbox *spare;
     /* each of the thread that it belongs to: what one call brought; null: one packet a call */
     struct pdi_port_inbox *inboxes[PDI_PORT_INBOXES_MAX];
     struct pdi_rand losses; /* of the thread that unpacks */

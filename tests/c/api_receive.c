@@ -131,7 +131,7 @@ static uint64_t asked_for(pyddsi_session *session)
 /* 002-80: packets that one thread has received would come to the node before older ones that another has, and be asked for
  * again; or one thread would do everything. Each round lets a heap of packets come while none can be fed, so that threads
  * stand one behind the other with what they have taken. In a round or two something may be asked for with reason: a writer
- * that the system held up between taking packets out and sending them is overtaken by its own SYNCH. (It was so in 2 of 540.) */
+ * that the system held up between taking packets out and sending them is overtaken by its own SYNCH. */
 static void test_order_between_threads(void)
 {
     enum { ROUNDS = 36 };

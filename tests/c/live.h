@@ -111,6 +111,15 @@ static inline pyddsi_session *live_session(bool shared)
     return live_open(&options);
 }
 
+/* One whose lanes have so much room. */
+static inline pyddsi_session *live_lane_session(uint32_t bytes, uint32_t samples)
+{
+    pyddsi_session_options options = live_options(true);
+    options.lane_bytes = bytes;
+    options.lane_samples = samples;
+    return live_open(&options);
+}
+
 static inline uint32_t live_publisher_by(pyddsi_session *session, uint64_t resource, bool reliable,
                                          enum pyddsi_way way)
 {
