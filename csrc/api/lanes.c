@@ -91,9 +91,10 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     return PYDDSI_OK;
 }
 
-void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node)
+void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node, pdi_time begun)
 {
     lanes->node = node;
+    lanes->begun = begun;
 }
 
 void pdi_lanes_fini(struct pdi_lanes *lanes)

@@ -21,6 +21,10 @@
  * place (brought). It need not have been released: a lane that leads back is not written again, and its memory stays for as
  * long as somebody maps it, so views into it last however long an application looks at them.
  *
+ * Nor is anybody let in while another peer, who has only just come, may hear the group without having said that he wants what he
+ * hears (pdi_node_strangers): the publisher would leave the group, and he would have its first samples and then a gap. And a sample
+ * that is too large for the sockets' windows waits a moment for somebody to join, since nobody can while it leaves in pieces.
+ *
  * Sizes. A lane begins small, since what is small stays in the processors' caches. A sample of more than a 32nd of it
  * would have writer and readers wait for each other all the time: then the lane leads back, a larger one that holds 8 to 64
  * such samples takes its place, and the puts wait for that, not for long.
@@ -50,7 +54,8 @@
  *                                               is enough for all of them: bell.h)
  *     somebody asks to join, joins, leaves      attention of the other set, chores rung     its housekeeping
  *     room, when a put has found none           wanted (room) set before the last look;     applications that put
- *                                               who releases takes it back and rings news
+ *                                               who releases takes it back, and rings news
+ *                                               when that is a quarter, or a moment later
  *     brought, when the writer waits for it     wanted (brought) likewise; attention too    housekeeping
  *
  * Locks. All of this happens with the session's lock in hand, except puts: each lane has a lock of its own for its writer,
@@ -207,6 +212,8 @@ struct pdi_lane_in {
     uint8_t broken;   /* its writer wrote nonsense: it is left */
     uint8_t leaving;  /* nobody wants its samples any more */
     uint8_t tell;     /* PDI_TELL_..: what has happened since its writer was last told */
+    uint64_t told;    /* where our position was then, */
+    pdi_time tell_by; /* and when it is told of room that it waits for; 0: it does not */
     uint8_t space, reliable;
 };
 
@@ -215,6 +222,8 @@ struct pdi_lane_of {
     uint32_t bytes;   /* of its next lane; 0: as all begin */
     pdi_time growing; /* its puts wait for a larger lane, until then at most; 0: they do not */
     pdi_time again;   /* a sample was too large for its lane: no other one before this time */
+    pdi_time
+        vain; /* nobody joined while one waited that is too large for the sockets: until then none waits */
     struct pdi_atomic32 lane; /* index + 1; 0: none */
 };
 
@@ -234,6 +243,7 @@ struct pdi_lanes {
     uint32_t publishers_used, in_used, out_used; /* those at and above were never used */
     uint32_t best_in;                            /* active lanes in[] of best effort */
     uint32_t tell;            /* lanes in[] whose writers are to be told something */
+    pdi_time begun;           /* the clock, when the session's time was 0 */
     pdi_time due;             /* when to look again */
     uint64_t audience, wants; /* changes that were looked at */
     uint8_t barrier;          /* the system has one: barrier.h */
@@ -248,7 +258,8 @@ struct pdi_lanes {
  * and a text. */
 int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
                    uint64_t random, bool barrier, char *text, size_t room);
-void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node);
+/* The session's time is counted from there. */
+void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node, pdi_time begun);
 /* Whoever reads what we wrote is told that nothing more comes. */
 void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now);
 void pdi_lanes_fini(struct pdi_lanes *lanes);
@@ -288,6 +299,8 @@ void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigne
 void pdi_lanes_dismiss(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, bool gone);
 /* How many samples its readers have not brought to their rings; with the lane's lock. */
 uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+/* Whether somebody wants this publisher's samples who might read them in a lane. */
+bool pdi_lanes_wanted(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 /* Whether one of its readers only looks at what it has; with the lane's lock. */
 bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
 
@@ -309,6 +322,9 @@ int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_
 /* Whether there is to be a larger lane for samples of this size: this one leads back, and puts wait for the next. With both
  * locks. */
 bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now);
+/* A sample is too large for the sockets' windows. Whether it is to wait, as somebody may be about to read it in a lane. With the
+ * session's lock. */
+bool pdi_lanes_await(struct pdi_lanes *lanes, uint32_t publisher, size_t size, pdi_time now);
 /* Whether this publisher's puts wait for that. With the session's lock. */
 static inline bool pdi_lanes_growing(const struct pdi_lanes *lanes, uint32_t publisher)
 {

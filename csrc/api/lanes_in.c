@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "api/session_tap.h"
+#include "host/clock.h"
 
 #define POUR_MAX 64U
+#define PUT_OFF  PDI_TIME_MS /* so long a writer waits at most for more room than for one sample */
+#define PART     4U          /* so much of what it had shown is enough: a quarter */
 
 /* held: PDI_ENV_HELD, then the lane (6 bits above 16), then the entry. */
 static uint32_t held_of(uint32_t lane, uint64_t number)
@@ -125,6 +128,36 @@ static uint32_t wanted_of(const struct pdi_lanes *lanes, struct pdi_shared_page 
     return pdi_atomic32_and(&page->wanted, ~what);
 }
 
+/* A writer that is told of the room of one sample puts one, and waits again: then to be woken, and to wake, is most of what
+ * both do. So it is told of more at once; but not later than after a moment, as the application may take no more. */
+static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+{
+    uint64_t shown = pdi_lane_next(&lane->reader) - lane->told;
+    uint64_t free = lane->reader.base - lane->told;
+    if (free * PART >= shown || lane->held || lane->leaving || pdi_lane_lost(&lane->reader)) {
+        return false;
+    }
+    pdi_time now = pdi_clock_now() - lanes->begun;
+    if (lane->tell_by == 0) {
+        lane->tell_by = pdi_time_add(now, PUT_OFF);
+        lanes->due = lane->tell_by < lanes->due ? lane->tell_by : lanes->due;
+    }
+    return now < lane->tell_by;
+}
+
+/* What of this is to be said now; the rest is said later. */
+static uint32_t say(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t what)
+{
+    what |= lane->tell_by != 0 ? PDI_TELL_ROOM : 0;
+    if ((what & PDI_TELL_ROOM) != 0 && put_off(lanes, lane)) {
+        mark(lanes, lane, PDI_TELL_ROOM);
+        return what & ~(uint32_t)PDI_TELL_ROOM;
+    }
+    lane->told = lane->reader.base;
+    lane->tell_by = 0;
+    return what;
+}
+
 void pdi_lanes_tell(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; lanes->tell != 0 && i < lanes->in_used; i++) {
@@ -142,10 +175,11 @@ void pdi_lanes_tell(struct pdi_lanes *lanes)
         }
         bool held = tell_held(lanes, lane);
         uint32_t wanted = wanted_of(lanes, page, what);
-        if ((wanted & what) != 0) {
+        uint32_t said = say(lanes, lane, wanted & what);
+        if (said != 0) {
             (void)pdi_bell_ring(&page->news);
         }
-        if ((wanted & what & PDI_TELL_BROUGHT) != 0 || (held && (wanted & PDI_TELL_ROOM) != 0)) {
+        if ((said & PDI_TELL_BROUGHT) != 0 || (held && ((wanted | said) & PDI_TELL_ROOM) != 0)) {
             pdi_lanes_nudge(&lanes->neighbours[lane->peer]);
         }
     }
@@ -399,6 +433,7 @@ void pdi_lanes_orphan(struct pdi_lanes *lanes, uint32_t peer)
         if (lane->used && !lane->orphan && lane->peer == peer) {
             lane->farewell = pdi_atomic64_load_acquire(&page_of(lanes, lane)->magic) == 0;
             lane->orphan = 1;
+            lane->tell_by = 0;
         }
     }
 }
@@ -430,7 +465,7 @@ static int begin(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
     }
     if (status == PYDDSI_OK) {
         lane->active = 1;
-        lane->first = lane->reader.taken;
+        lane->first = lane->told = lane->reader.taken;
         lanes->best_in += !lane->reliable;
         pdi_atomic64_store_release(&lanes->page->brought[lane - lanes->in].number,
                                    lane->reader.taken);
@@ -477,8 +512,12 @@ bool pdi_lanes_look_in(struct pdi_lanes *lanes, pdi_time now)
 {
     bool moved = false;
     for (uint32_t i = 0; i < lanes->in_used; i++) {
-        if (lanes->in[i].used) {
-            moved = look_at(lanes, &lanes->in[i], now) || moved;
+        struct pdi_lane_in *lane = &lanes->in[i];
+        if (lane->used) {
+            moved = look_at(lanes, lane, now) || moved;
+        }
+        if (lane->tell_by != 0 && lane->tell_by < lanes->due) {
+            lanes->due = lane->tell_by;
         }
     }
     for (uint32_t peer = 0; peer < lanes->peers_max; peer++) {

@@ -119,7 +119,7 @@ void pdi_lanes_publisher(struct pdi_lanes *lanes, uint32_t publisher)
     uint32_t index = publisher & 0xffff;
     if (index < lanes->publishers_max) {
         lanes->of[index].publisher = publisher;
-        lanes->of[index].again = lanes->of[index].growing = 0;
+        lanes->of[index].again = lanes->of[index].growing = lanes->of[index].vain = 0;
         lanes->of[index].bytes = 0;
         pdi_atomic32_store_release(&lanes->of[index].lane, 0);
         lanes->publishers_used =
@@ -186,13 +186,42 @@ int pdi_lanes_outgrown(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_
     return PYDDSI_AGAIN;
 }
 
-bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now)
+/* What a lane should have for samples of this size, as far as it may. */
+static uint32_t bytes_for(const struct pdi_lanes *lanes, size_t size)
 {
     uint32_t bytes = lanes->lane_first;
     while (bytes < lanes->lane_bytes &&
            bytes / (bytes < GROWN_BYTES ? GROWN_MANY : GROWN_FEW) < size) {
         bytes *= 2;
     }
+    return bytes;
+}
+
+bool pdi_lanes_await(struct pdi_lanes *lanes, uint32_t publisher, size_t size, pdi_time now)
+{
+    uint32_t index = publisher & 0xffff;
+    if (index >= lanes->publishers_max || lanes->of[index].publisher != publisher) {
+        return false;
+    }
+    struct pdi_lane_of *of = &lanes->of[index];
+    const struct pdi_lane_out *lane = pdi_lanes_of(lanes, publisher);
+    if (of->growing != 0) {
+        return true;
+    }
+    if (now < of->vain || of->again > now || size > lanes->lane_bytes ||
+        (lane != NULL && (lane->on || lane->closing)) || !pdi_lanes_wanted(lanes, publisher, now)) {
+        return false;
+    }
+    of->bytes = bytes_for(lanes, size);
+    of->growing = pdi_time_add(now, GROWTH);
+    of->vain = pdi_time_add(now, 5 * GROWTH);
+    lanes->look = 1;
+    return true;
+}
+
+bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size, pdi_time now)
+{
+    uint32_t bytes = bytes_for(lanes, size);
     if (size <= lane->ample) {
         return false;
     }

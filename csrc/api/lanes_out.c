@@ -162,8 +162,8 @@ static bool settled(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t
     return false;
 }
 
-/* Lets this peer in if it asks, or tells it of the lane if it may not know of it. */
-static void let_in_one(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t peer,
+/* Lets this peer in if it asks and the lane is not shut, or tells it of the lane if it may not know of it. */
+static void let_in_one(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t peer, bool shut,
                        pdi_time now)
 {
     struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
@@ -178,7 +178,7 @@ static void let_in_one(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint3
     if (place == NULL && !pdi_bitset_test(lane->invited, peer)) {
         pdi_bitset_set(lane->invited, peer);
         pdi_lanes_nudge(neighbour);
-    } else if (place != NULL && !lane->waits && settled(lanes, lane, peer, now)) {
+    } else if (place != NULL && !shut && !lane->waits && settled(lanes, lane, peer, now)) {
         join(lanes, lane, peer, place, now);
     }
 }
@@ -190,15 +190,20 @@ static void let_in(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const uin
     for (uint32_t i = 0; i < PDI_BITSET_WORDS(lanes->peers_max); i++) {
         lane->invited[i] &= bits[i];
     }
+    pdi_time strange = pdi_node_strangers(lanes->node, lane->publisher, now);
+    if (strange != 0) {
+        lane->asked = 0; /* puts do not wait meanwhile, so who was asked has to be asked again */
+        lanes->due = strange < lanes->due ? strange : lanes->due;
+    }
     uint32_t first = lane->asked != 0 ? lane->joiner - 1 : lane->joiner;
     for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, first); peer < lanes->peers_max;
          peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
-        let_in_one(lanes, lane, peer, now);
+        let_in_one(lanes, lane, peer, strange != 0, now);
     }
     for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0);
          peer < lanes->peers_max && peer < first;
          peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
-        let_in_one(lanes, lane, peer, now);
+        let_in_one(lanes, lane, peer, strange != 0, now);
     }
 }
 
@@ -258,6 +263,14 @@ static bool any_neighbour(const struct pdi_lanes *lanes, const uint64_t *bits)
         }
     }
     return false;
+}
+
+bool pdi_lanes_wanted(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now)
+{
+    uint64_t bits[BITS_MAX];
+    pyddsi_aside aside;
+    return pdi_node_audience(lanes->node, publisher, bits, &aside, now) == PYDDSI_OK &&
+           any_neighbour(lanes, bits);
 }
 
 /* ---- the way back ---- */

@@ -155,7 +155,7 @@ static int begin(pyddsi_session *session, uint64_t random, char *text)
         return status;
     if (session->lanes != NULL) {
         session->lanes->tap = &session->tap;
-        pdi_lanes_begin(session->lanes, session->node);
+        pdi_lanes_begin(session->lanes, session->node, session->begun);
     }
     pdi_session_env(session);
     if (session->options.record_bytes != 0) {

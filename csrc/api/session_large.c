@@ -1,4 +1,7 @@
-/* session_large.c - a sample larger than any window: it leaves piece by piece, while earlier pieces are acknowledged.
+/* session_large.c - a sample larger than any window: by a lane, or piece by piece, while earlier pieces are acknowledged.
+ *
+ * While it leaves in pieces nobody can join the publisher's lane; and if one such sample follows the other nobody ever could.
+ * So where somebody may be about to, it waits for that first, for a moment.
  *
  * It is accepted, and counted, when its last piece is in a window. If the time is over before that it is given up, and
  * the receivers drop what they have of it. No other sample of the publisher can be put meanwhile.
@@ -36,14 +39,29 @@ static bool leaves_lane(pyddsi_session *session, uint32_t publisher)
     return !on;
 }
 
+/* By the lane if there is one that it may fit, or is about to be. BAD_ARGUMENT: it has to go by the sockets, which are free for
+ * it then. */
+static int put_whole(pyddsi_session *session, const struct large *large, pdi_time now)
+{
+    const struct pdi_put put = {large->publisher, large->data, large->size};
+    int status = pdi_session_put(session, &put, now);
+    if (status != PYDDSI_BAD_ARGUMENT || session->lanes == NULL) {
+        return status;
+    }
+    bool later = pdi_lanes_await(session->lanes, large->publisher, large->size, now) ||
+                 !leaves_lane(session, large->publisher);
+    return later ? PYDDSI_AGAIN : PYDDSI_BAD_ARGUMENT;
+}
+
 /* As much as there is room for. OK: all of it; AGAIN: the rest must wait. */
 static int put_pieces(pyddsi_session *session, struct large *large)
 {
     pdi_time now = pdi_session_now(session);
     int status = PYDDSI_OK;
-    if (!large->begun && !leaves_lane(session, large->publisher))
-        return PYDDSI_AGAIN;
     if (!large->begun) {
+        status = put_whole(session, large, now);
+        if (status != PYDDSI_BAD_ARGUMENT)
+            return status;
         status = pdi_echo_ask(&session->echo, session->node, large->publisher, large->size,
                               &large->own, now);
         if (status == PYDDSI_OK)

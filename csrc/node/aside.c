@@ -5,6 +5,7 @@
  *
  *     audience   who is to get this publisher's samples, if they may go another way at all
  *     settle     what a peer was sent of this publisher has been acknowledged; until then nothing may overtake it
+ *     strangers  somebody hears the group who may have to be waited for first
  *     carry      from now on these peers are served the other way, and the plan leaves them out
  *     wants      whether anybody here would get the samples of such a resource
  *     bring      a sample that came the other way: to its readers, as if it had come in a packet
@@ -13,6 +14,9 @@
  * of the others gets a copy of its own.
  */
 #include "node/state.h"
+
+/* Within this time whoever has come has said what he wants, if he wants anything. */
+#define STRANGE (250 * PDI_TIME_MS)
 
 uint64_t pdi_node_audience_changes(const struct pdi_node *node)
 {
@@ -87,6 +91,25 @@ int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
         settled = reached(node, group, peer, settle->group, settle->group_best) && settled;
     }
     return settled ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
+pdi_time pdi_node_strangers(const struct pdi_node *node, uint32_t handle, pdi_time now)
+{
+    const struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    pdi_time until = 0;
+    if (publisher == NULL || publisher->apart || publisher->conduit >= node->config.multicasts) {
+        return 0;
+    }
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        pdi_time end = node->peers[peer].since + STRANGE;
+        bool unsaid =
+            !pdi_registry_told(node->registry, peer) || pdi_bitset_test(publisher->learners, peer);
+        if (unsaid && end > now && pdi_session_established(node, peer) &&
+            pdi_node_member(node, &node->out[publisher->conduit], peer)->joined) {
+            until = end > until ? end : until;
+        }
+    }
+    return until;
 }
 
 /* While some are carried the others get a copy each; their first one waits until what went by the group has been

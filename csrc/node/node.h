@@ -193,6 +193,9 @@ struct pdi_settle {
  * left); AGAIN: not yet, and it has been asked. */
 int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
                     struct pdi_settle *settle);
+/* Until when to wait before the first peer is carried; 0: not at all. Somebody who has only just come may hear the group, and not
+ * have said yet that he wants what he hears: if it stopped before he has, he would have the first samples and then a gap. */
+pdi_time pdi_node_strangers(const struct pdi_node *node, uint32_t handle, pdi_time now);
 /* Samples of this publisher for this peer are carried another way, from the next put on; or not any more. */
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now);
 /* 1: somebody here is to get samples of this resource. */

@@ -170,6 +170,9 @@ uint64_t pdi_registry_changes_lost(const struct pdi_registry *registry);
  * what matches by name alone could reach it as a sample of something unknown. True as well if there was nothing to tell. */
 bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer);
 
+/* Whether this peer has declared something, and it was taken in. */
+bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer);
+
 /* How often the links of this publication, or the subscriptions behind them, have changed; for caches. */
 uint32_t pdi_registry_link_changes(const struct pdi_registry *registry, uint32_t publication);
 /* The first and the next link of a publication, PDI_REGISTRY_NONE at the end; and the subscription behind a link. Links

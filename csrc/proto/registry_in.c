@@ -40,6 +40,7 @@ static int commit(struct pdi_registry *registry, uint32_t peer, uint64_t number)
     }
     owner->aside = 0;
     owner->aside_status = PDI_STATUS_OK;
+    owner->told = owner->told || status == PDI_STATUS_OK;
     if (status != PDI_STATUS_RETRY) {
         owner->retries = 0;
     } else if (++owner->retries > registry->rounds_max) {
@@ -73,6 +74,7 @@ int pdi_registry_input(struct pdi_registry *registry, uint32_t peer, uint8_t spa
             keep(registry, peer, space, &declaration, at, list.data);
     }
     if (committed && status == PYDDSI_OK) {
+        registry->peers[peer].told = true;
         const struct pdi_walk walk = {.list = declarations, .space = space};
         uint64_t unused;
         if (pdi_registry_run(registry, peer, walk, &unused) != PDI_STATUS_OK)

@@ -75,6 +75,11 @@ size_t pdi_registry_known(const struct pdi_registry *registry, pyddsi_known *kno
     return look.count;
 }
 
+bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer)
+{
+    return registry->peers[peer].told;
+}
+
 uint64_t pdi_registry_settles(const struct pdi_registry *registry)
 {
     return registry->settles;

@@ -150,6 +150,7 @@ struct pdi_answer {
 
 struct pdi_registry_peer {
     bool joined;
+    bool told;    /* it has committed something since */
     bool stalled; /* what is to be told must wait; any change of a state ends that */
     bool turn;    /* the last batch was of contested ones */
     uint8_t id[PYDDSI_ID_MAX];

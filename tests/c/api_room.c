@@ -112,6 +112,18 @@ static void *wait_for_room(void *context)
     return NULL;
 }
 
+/* It goes on, and not by its own time. */
+static void see_over(struct waiter *waiter)
+{
+    uint64_t end = live_now() + LIVE_PATIENCE;
+    while (!atomic_load(&waiter->over) && live_now() < end) {
+        (void)sched_yield();
+    }
+    CHECK(atomic_load(&waiter->over));
+    NEED(pthread_join(waiter->thread, NULL) == 0);
+    CHECK_EQ(waiter->status, PYDDSI_OK);
+}
+
 enum ending { ABANDONED, COMMITTED, SEEN };
 
 /* A thread waits for what another thread's loans have: their memory, or, as so many are open, a row. It is told when one is over,
@@ -147,13 +159,52 @@ static void test_loans_tell_who_waits(enum ending ending, size_t size, bool lend
         NEED(live_take_one(pair.b, pair.subscriber, &view));
         pyddsi_session_release(pair.b, &view, 1);
     }
-    uint64_t end = live_now() + LIVE_PATIENCE;
-    while (!atomic_load(&waiter.over) && live_now() < end) {
-        (void)sched_yield();
+    see_over(&waiter);
+    part(&pair);
+}
+
+/* As many as fit; then a put has asked to be told of room. */
+static int fill_up(const struct pair *pair)
+{
+    static const uint8_t data[16];
+    int count = 0;
+    while (pyddsi_session_put(pair->a, pair->publisher, data, sizeof data, 0) == PYDDSI_OK) {
+        count++;
     }
-    CHECK(atomic_load(&waiter.over)); /* and not by its own time */
-    NEED(pthread_join(waiter.thread, NULL) == 0);
-    CHECK_EQ(waiter.status, PYDDSI_OK);
+    return count;
+}
+
+/* Whether a writer that waits is told of the room of a single sample at once: then it would be woken for each. */
+static bool is_told_at_once(void)
+{
+    struct pair pair = joined(1 << 12, 64);
+    pyddsi_received view;
+    int count = fill_up(&pair);
+    CHECK_EQ(count, 64);
+    NEED(live_take_one(pair.b, pair.subscriber, &view));
+    uint32_t heard = pyddsi_session_listen(pair.a);
+    pyddsi_session_release(pair.b, &view, 1);
+    bool told = pyddsi_session_wait(pair.a, heard, 0) == PYDDSI_OK;
+    for (int i = 1; i < count; i++) {
+        NEED(live_take_one(pair.b, pair.subscriber, &view));
+        pyddsi_session_release(pair.b, &view, 1);
+    }
+    part(&pair);
+    return told;
+}
+
+/* It is told in the end, although the reader takes no more. */
+static void test_is_told_of_little_room(void)
+{
+    struct pair pair = joined(1 << 12, 64);
+    struct waiter waiter = {.pair = pair, .size = 16};
+    pyddsi_received view;
+    CHECK_EQ(fill_up(&pair), 64);
+    NEED(pthread_create(&waiter.thread, NULL, wait_for_room, &waiter) == 0);
+    live_until_waits(&waiter.number);
+    NEED(live_take_one(pair.b, pair.subscriber, &view));
+    pyddsi_session_release(pair.b, &view, 1);
+    see_over(&waiter);
     part(&pair);
 }
 
@@ -246,6 +297,12 @@ int main(void)
     test_loans_tell_who_waits(ABANDONED, 8, true);
     test_loans_tell_who_waits(COMMITTED, 8, true);
     test_loans_tell_who_waits(SEEN, 8, true);
+    int told = 0;
+    for (int round = 0; round < 10; round++) {
+        told += is_told_at_once();
+    }
+    CHECK(told <= 3); /* its moment may be over before we look */
+    test_is_told_of_little_room();
     test_puts_wait_for_no_joiner_for_long();
     test_best_effort_waits_for_no_reader(40000);
     test_best_effort_waits_for_no_reader(50000);

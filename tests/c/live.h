@@ -413,7 +413,8 @@ struct live_reader {
     uint64_t expected[LIVE_STREAMS]; /* the number that each stream goes on with, */
     uint64_t got[LIVE_STREAMS];      /* and how many have come */
     uint64_t first[LIVE_STREAMS];
-    uint64_t skipped; /* numbers that never came: only with gaps */
+    uint64_t skipped; /* numbers that never came: only with gaps, */
+    uint64_t jumps;   /* and how often some did not */
     uint64_t total;
     bool gaps;             /* some may be missing */
     bool shares;           /* another thread takes, too */
@@ -454,6 +455,7 @@ static inline void live_check(struct live_reader *reader, const pyddsi_received 
         }
     } else {
         reader->skipped += number - reader->expected[stream];
+        reader->jumps += number != reader->expected[stream];
     }
     reader->expected[stream] = number + 1;
     reader->total++;
