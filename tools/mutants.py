@@ -136,6 +136,34 @@ MUTANTS = [
         "tests/api_receive",
     ),
     Mutant(
+        "lane: a writer that waits is told of each sample's room",
+        "api",
+        "free * PART >= shown",
+        "free * PART + shown >= shown",
+        "tests/api_room",
+    ),
+    Mutant(
+        "lane: little room is never told",
+        "api",
+        "return now < lane->tell_by;",
+        "return true;",
+        "tests/api_room",
+    ),
+    Mutant(
+        "lane: a large sample waits for nobody to join",
+        "api",
+        "now < of->vain ||",
+        "now >= of->vain ||",
+        "tests/api_large",
+    ),
+    Mutant(
+        "lane: the group is left while a stranger hears it",
+        "node",
+        "bool unsaid = !pdi_registry_told(node->registry, peer) ||",
+        "bool unsaid =",
+        "tests/node_strangers",
+    ),
+    Mutant(
         "session: housekeeping is not told what receiving leaves to it",
         "api",
         "early = early || session->later < session->planned || "
