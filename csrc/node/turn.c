@@ -48,17 +48,15 @@ static void drop_kept(struct pdi_node *node, uint32_t peer, uint32_t slot)
 static int handle(struct pdi_node *node, const struct pdi_arrival *arrival,
                   const pyddsi_message *message, pdi_time now)
 {
-    bool told;
     switch (message->kind) {
-    case PYDDSI_DECLARE:
-        told = pdi_registry_told(node->registry, arrival->peer);
+    case PYDDSI_DECLARE: /* a stranger may be none any more */
+        node->audience_changes += !pdi_registry_told(node->registry, arrival->peer);
         if (pdi_registry_input(node->registry, arrival->peer, (uint8_t)message->space,
                                (message->flags & PYDDSI_C) != 0,
                                message->declarations) != PYDDSI_OK) {
             pdi_session_end(node, arrival->peer, 6, 6 + 1, now);
         }
         node->kick = 1;
-        node->audience_changes += !told && pdi_registry_told(node->registry, arrival->peer);
         return PYDDSI_OK;
     case PYDDSI_PULL:
         return pdi_shelf_pull(node, arrival->peer, message, now);
