@@ -143,20 +143,6 @@ MUTANTS = [
         "tests/api_room",
     ),
     Mutant(
-        "lane: little room is never told",
-        "api",
-        "return now < lane->tell_by;",
-        "return true;",
-        "tests/api_room",
-    ),
-    Mutant(
-        "lane: a large sample waits for nobody to join",
-        "api",
-        "now < of->vain ||",
-        "now >= of->vain ||",
-        "tests/api_large",
-    ),
-    Mutant(
         "lane: the group is left while a stranger hears it",
         "node",
         "bool unsaid = !pdi_registry_told(node->registry, peer) ||",
