@@ -222,8 +222,8 @@ struct pdi_lane_of {
     uint32_t bytes;   /* of its next lane; 0: as all begin */
     pdi_time growing; /* its puts wait for a larger lane, until then at most; 0: they do not */
     pdi_time again;   /* a sample was too large for its lane: no other one before this time */
-    pdi_time
-        vain; /* nobody joined while one waited that is too large for the sockets: until then none waits */
+    /* one that is too large for the sockets has waited for somebody to join: none waits again before this time */
+    pdi_time vain;
     struct pdi_atomic32 lane; /* index + 1; 0: none */
 };
 

@@ -1,8 +1,5 @@
 /* Who is too slow for a window that others share (node/member.c). */
-#include <stdlib.h>
-
-#include "node/state.h"
-#include "test.h"
+#include "lone.h"
 
 #define MS    PDI_TIME_MS
 #define PEERS 3U
@@ -11,17 +8,9 @@ static struct pdi_node *make(void **memory)
 {
     pyddsi_config config;
     pdi_config_init(&config);
-    config.id_size = 8;
-    config.seed = 1;
     config.slow_ms = 300;
     config.synch_ms = 10;
-    config.peers_max = PEERS + 1;
-    size_t size = pdi_node_size(&config, NULL);
-    struct pdi_node *node = NULL;
-    *memory = aligned_alloc(PDI_CACHE_LINE,
-                            (size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE);
-    CHECK(*memory != NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, *memory, size, false, 0), PYDDSI_OK);
+    struct pdi_node *node = lone_node(&config, PEERS + 1, memory);
     node->peers_used = PEERS;
     return node;
 }

@@ -1,8 +1,5 @@
 /* Who hears a group without having said what he wants (node/aside.c): the publisher must not leave it just then. */
-#include <stdlib.h>
-
-#include "node/state.h"
-#include "test.h"
+#include "lone.h"
 
 #define MS    PDI_TIME_MS
 #define PEERS 3U
@@ -11,15 +8,7 @@ static struct pdi_node *make(void **memory, uint32_t *publisher)
 {
     pyddsi_config config;
     pdi_config_init(&config);
-    config.id_size = 8;
-    config.seed = 1;
-    config.peers_max = PEERS + 1;
-    size_t size = pdi_node_size(&config, NULL);
-    struct pdi_node *node = NULL;
-    *memory = aligned_alloc(PDI_CACHE_LINE,
-                            (size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE);
-    CHECK(*memory != NULL);
-    CHECK_EQ(pdi_node_init(&node, &config, *memory, size, false, 0), PYDDSI_OK);
+    struct pdi_node *node = lone_node(&config, PEERS + 1, memory);
     pyddsi_publisher_options options = {
         .resource = 7, .reliability = PYDDSI_RELIABLE, .way = PYDDSI_WAY_MULTICAST};
     int answer;
