@@ -54,8 +54,8 @@ class Sample(Buffer):
     def data(self) -> memoryview:
         """Its bytes, where they are; every view keeps the sample's memory."""
     @property
-    def resource(self) -> str | int | None:
-        """Its name, or its number where no name is known; None: it came by name alone."""
+    def resource(self) -> str | int:
+        """Its name, or its number where no name is known."""
     @property
     def number(self) -> int:
         """In its conduit, counted on without wrapping."""

@@ -107,7 +107,7 @@ class Declaring(Generic[P, S]):
 
     def _everything(self) -> Iterable[Declared]:
         """What is declared here, and elsewhere as far as that is known."""
-        return self.declared.values()
+        return list(self.declared.values())  # another thread may declare meanwhile
 
     def _owner_of(self, thing: Declared) -> str:
         return thing._owner.title  # noqa: SLF001 - of this family
@@ -193,7 +193,7 @@ class Declaring(Generic[P, S]):
         """
         Publish a resource.
 
-        resource: its name, or its number
+        resource: its name, or its number; a pattern reaches every subscriber that it has a name in common with
         reliable: whether lost samples are sent again; None: as the resource says, else yes
         durability: "transient" keeps `keep` samples for those who come late
         way: "multicast": one copy for all; "each": a copy for each, which is quicker for few; "auto": unicast to one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyddsi._declared import TIMEOUT, Declared
 from pyddsi._native import Keeper, ffi, lib
+from pyddsi._values import name_shown
 from pyddsi.errors import ClosedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
@@ -23,11 +24,6 @@ EVENTS_KEPT = 4096
 NAME_MAX = 1024  # bytes of a name
 KNOWN_ROOM = 256  # declarations that are asked for at first,
 NAME_ROOM = 64  # and bytes for each one's name
-
-
-def _shown(name: Any) -> str:
-    """A name as people write it, without the slash that it begins with on the wire."""
-    return bytes(name).decode("utf-8", "replace").removeprefix("/")
 
 
 def _asks(one: Declared | Known) -> bool:
@@ -227,7 +223,7 @@ class Looking:
             known_of(
                 one,
                 peers.get(one.peer, ""),
-                _shown(ffi.buffer(text + one.name_at, one.name_size))
+                name_shown(ffi.buffer(text + one.name_at, one.name_size))
                 or self.name_of(one.space, one.id),
             )
             for one in raw[0 : count[0]]
@@ -299,7 +295,7 @@ class Looking:
         room, size = ffi.new("uint8_t[]", NAME_MAX), ffi.new("size_t *")
         status = lib.pyddsi_session_name(self.raw, space, wire_id, room, NAME_MAX, size)
         if status == lib.PYDDSI_OK:
-            return _shown(ffi.buffer(room, size[0]))
+            return name_shown(ffi.buffer(room, size[0]))
         return wire_id >> 1
 
     def metrics(self) -> Metrics:

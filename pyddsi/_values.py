@@ -5,8 +5,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
-__all__ = ["SECOND", "SECONDS_MAX", "choose", "closest", "nanoseconds", "patience", "whole"]
+__all__ = [
+    "SECOND",
+    "SECONDS_MAX",
+    "choose",
+    "closest",
+    "name_shown",
+    "nanoseconds",
+    "patience",
+    "whole",
+]
 
 SECOND = 1_000_000_000
 SECONDS_MAX = 1e9
@@ -54,3 +64,8 @@ def whole(what: str, number: object, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{what} is from {least} to {most}, not {number}")
     return number
+
+
+def name_shown(name: Any) -> str:
+    """A name in wire form as people write it, without the slash that it begins with there."""
+    return bytes(name).decode("utf-8", "replace").removeprefix("/")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyddsi import names
 from pyddsi._declared import PENDING, Declared, Resource
 from pyddsi._looks import ESTABLISHED_NAME
-from pyddsi.errors import InvalidNameError
+from pyddsi.errors import ClosedError, InvalidNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sized
@@ -27,16 +27,23 @@ def many(things: Sized, word: str) -> str:
 
 
 def why_not(session: Looking, name: str | int) -> str:
-    """The sentences, the weightiest first."""
+    """The sentences, the weightiest first. Other threads may declare and close meanwhile."""
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise TypeError(f"a resource is a name, or a whole number, not {name!r}")
     if session.closed:
         return f"{session.title} is closed."
+    try:
+        return _sentences(session, name)
+    except ClosedError as error:
+        return f"{str(error).partition(';')[0]}, by another thread."
+
+
+def _sentences(session: Looking, name: str | int) -> str:
     path = names.Name(name).path if isinstance(name, str) else None
     session.pump()
     peers = session.peers()
     settled = [peer for peer in peers if peer.state == ESTABLISHED_NAME]
-    mine = [one for one in session.declared.values() if _covers(one, name, path)]
+    mine = [one for one in list(session.declared.values()) if _covers(one, name, path)]
     publishers = [one for one in mine if one.KIND == "publisher"]
     subscribers = [one for one in mine if one.KIND == "subscriber"]
     said = list(_company(session, peers, settled))
@@ -97,7 +104,8 @@ def _here(
     """What there is to say if nothing of this name is declared here."""
     if publishers or subscribers:
         return
-    mine = {str(one.name) for one in session.declared.values() if not isinstance(one, Resource)}
+    declared = list(session.declared.values())
+    mine = {str(one.name) for one in declared if not isinstance(one, Resource)}
     yield f"This session has neither a publisher nor a subscriber of {name!r}."
     near = _near(name, mine | {str(one.name) for one in known})
     if near:

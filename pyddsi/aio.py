@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyddsi.session import Session
 
-__all__ = ["Waker", "apart", "wait"]
+__all__ = ["Waker", "apart", "wait", "waker_of"]
 
 
 class Waker:
@@ -89,12 +89,8 @@ async def apart(call: Callable[[], Any]) -> Any:
     return await asyncio.to_thread(call)
 
 
-async def wait(
-    session: Session,
-    ready: Callable[[], Any],
-    timeout: float | None,  # noqa: ASYNC109 - every wait of pyddsi has it
-) -> Any:
-    """What `ready` answers, once that is something true. TimeoutError after `timeout` seconds."""
+def waker_of(session: Session) -> Waker:
+    """What the event loop that runs here knows of a session. RuntimeError if none runs here."""
     loop = asyncio.get_running_loop()
     waker = session.waker
     if waker is None or (waker.loop is not loop and waker.loop.is_closed()):
@@ -103,6 +99,16 @@ async def wait(
         raise PyddsiError(
             f"{session.title} is awaited in another event loop already; open a session for each loop"
         )
+    return waker
+
+
+async def wait(
+    session: Session,
+    ready: Callable[[], Any],
+    timeout: float | None,  # noqa: ASYNC109 - every wait of pyddsi has it
+) -> Any:
+    """What `ready` answers, once that is something true. TimeoutError after `timeout` seconds."""
+    waker = waker_of(session)
     if timeout is None:
         return await waker.until(ready)
     async with asyncio.timeout(timeout):

@@ -16,8 +16,9 @@ import zlib
 from _thread import allocate_lock
 from _weakrefset import WeakSet
 
+from pyddsi._by_name import ByName
 from pyddsi._declare import Declaring
-from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
+from pyddsi._declared import Declared, Resource, Selection
 from pyddsi._looking import Looking
 from pyddsi._native import Keeper, ffi, lib
 from pyddsi._opening import fill, refusal
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
     from pyddsi._declared import Owner
-    from pyddsi._native import Sample
     from pyddsi.aio import Waker
     from pyddsi.capture._record import Recorder
     from pyddsi.dispatch import Dispatcher
@@ -81,7 +81,7 @@ def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
     return session
 
 
-class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
+class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
     """
     One participant on real sockets. Made by `pyddsi.open`, ended by `close` or a with block.
 
@@ -179,7 +179,8 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         Say farewell to all peers, and accept nothing more.
 
         Waits for at most `timeout` seconds until reliable samples are acknowledged. What is not by then, and what
-        subscribers have not taken, has a line in the ledger: drops() and stats() can still be asked.
+        subscribers have not taken, has a line in the ledger: drops() and stats() can still be asked. No callback begins
+        after this returns; one that is running is waited for, for a second at most.
         """
         limit = nanoseconds(timeout, "timeout")
         with self._lock:
@@ -190,8 +191,11 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
         lib.pyddsi_session_close(self.raw, limit)
         if self._recorder is not None:
             self._recorder.finish()
-        if self._dispatcher is not None:
-            self._dispatcher.join()
+        if self._dispatcher is not None and self._pid == os.getpid():
+            self._dispatcher.close()
+        for one in list(self.declared.values()):
+            if isinstance(one, Subscriber):
+                one.end()
         if self.waker is not None:
             self.waker.close()
         # They know their session. Without this circle it, and with it sockets and memory, goes with its last user.
@@ -289,16 +293,21 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
             )
         return fd
 
-    def dispatch(self, subscriber: Subscriber, function: Callable[[Sample], object] | None) -> None:
-        """Call this with the subscriber's samples; see `Subscriber.callback`."""
+    def dispatcher(self) -> Dispatcher:
+        """What calls the callbacks of its subscribers."""
         with self._lock:
-            dispatcher = self._dispatcher
-            if dispatcher is None and function is not None and not self.closed:
+            if self.closed:
+                raise self.closed_error()
+            if self._dispatcher is None:
                 from pyddsi.dispatch import Dispatcher  # noqa: PLC0415 - only callbacks need it
 
-                dispatcher = self._dispatcher = Dispatcher(self)
-        if dispatcher is not None:
-            dispatcher.set(subscriber, function)
+                self._dispatcher = Dispatcher(self)
+            return self._dispatcher
+
+    def undispatch(self, subscriber: Subscriber) -> None:
+        """The subscriber closes: its callback, if it has one, is called no more."""
+        if self._dispatcher is not None and not self.closed:
+            self._dispatcher.remove(subscriber)
 
     # ---- declarations ----
 
@@ -335,47 +344,6 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber]):
 
     def _table(self, kind: str, /) -> str:
         return "resources_max" + (", or a smaller depth," if kind == "subscriber" else "")
-
-    def put(
-        self,
-        name: str,
-        data: Any,
-        *,
-        reliable: bool = True,
-        timeout: float | None = TIMEOUT,
-        wait: bool = True,
-    ) -> bool:
-        """Publish a sample to a name that nobody declared, to all peers; otherwise as `Publisher.put`."""
-        from pyddsi import names  # noqa: PLC0415 - few programs use this
-
-        path = ffi.from_buffer(names.Name(name).path.encode())
-        raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
-        try:
-            view = ffi.from_buffer(data)
-        except TypeError:
-            hint = "; encode() it first" if isinstance(data, str) else ""
-            raise TypeError(
-                f"a sample is bytes, or another buffer, not {type(data).__name__}{hint}"
-            ) from None
-        status = lib.PYDDSI_AGAIN
-
-        def accepted() -> bool:
-            nonlocal status
-            status = self.call("put_name", raw, reliable, view, len(view), 0)
-            return bool(status != lib.PYDDSI_AGAIN)
-
-        if not self.wait(timeout if wait else 0, accepted):
-            if not wait:
-                return False
-            raise TimeoutError(
-                f"{self.title}: its windows are full and stayed so for {timeout} s: {self.why_full(None)}"
-            )
-        if status != lib.PYDDSI_OK:
-            raise ValueError(
-                f"{self.title}: a sample of {len(view)} bytes for {name!r} does not fit one packet; declare a publisher "
-                f"for larger ones"
-            )
-        return True
 
     def flush(self) -> None:
         """Send now what waits for company in its packet."""

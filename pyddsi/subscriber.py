@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pyddsi._native import Keeper, Sample
     from pyddsi.session import Session
 
-    F = TypeVar("F", bound=Callable[[Sample], object])
-    T = TypeVar("T")
+    F = TypeVar("F", bound=Callable[[Sample], object] | None)
 
 __all__ = ["Subscriber"]
 
@@ -63,11 +62,15 @@ class Subscriber(Declared, Reader):
 
     def close(self) -> None:
         """
-        Forget it, and tell all peers. What was not taken is dropped, with a line in the ledger. No callback runs after
-        this returns, unless it was called by the callback itself.
+        Forget it, and tell all peers. What was not taken is dropped, with a line in the ledger. No callback begins after
+        this returns; one that is running is waited for, for a second at most, unless it is the one that closes.
         """
-        self._owner.dispatch(self, None)
+        self._owner.undispatch(self)
         super().close()
+        self._detach()
+
+    def end(self) -> None:
+        """Its session is closed."""
         self._detach()
 
     @property
@@ -103,18 +106,24 @@ class Subscriber(Declared, Reader):
             return flat
         return flat.reshape(count, size // kind.itemsize, *kind.shape)
 
-    def callback(self, function: F | None) -> F | None:
+    def callback(self, function: F) -> F:
         """
-        Call a function with each sample, on a thread of the session; None: no more.
+        Call a function with each sample; None: no more. Can be used as a decorator.
 
-        There is one such thread for a session, and it takes samples in batches, so a function that takes long keeps the
-        others waiting. It may publish, and may make and close anything. What it raises is logged, by the logger "pyddsi",
-        and the next sample comes. Can be used as a decorator.
+        A plain function is called on a thread of the session. There is one such thread for a session, so a function that
+        takes long keeps the others waiting. It may publish, and may make and close anything. A coroutine function is
+        called in the event loop that runs here, and awaited before the next sample.
+
+        What it raises is logged, by the logger "pyddsi", and the next sample comes; KeyboardInterrupt reaches the main
+        thread as well. A callback that takes the place of another one gets what that has not got; after None the samples
+        wait for recv().
         """
         self._enter()
-        if function is not None and not callable(function):
-            raise TypeError(f"{self}: a callback is called with a sample; {function!r} cannot be")
-        self._owner.dispatch(self, function)
+        if function is not None:
+            from pyddsi.dispatch import check_callback  # noqa: PLC0415 - only callbacks need it
+
+            check_callback(self, function)
+        self._owner.dispatcher().set(self, function)
         return function
 
     async def recv_async(
@@ -122,9 +131,10 @@ class Subscriber(Declared, Reader):
         timeout: float | None = None,  # noqa: ASYNC109 - as recv has it
     ) -> Sample:
         """As recv, for asyncio."""
+        await self._turn()
         sample = self.poll()
         if sample is not None:
-            return await self._shared(sample)
+            return sample
         from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
 
         try:
@@ -143,6 +153,7 @@ class Subscriber(Declared, Reader):
         from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
 
         whole("max", max, 1, 2**31)
+        await self._turn()
 
         def some() -> list[Sample]:
             found = self._take(max)
@@ -154,17 +165,19 @@ class Subscriber(Declared, Reader):
             samples: list[Sample] = await aio.wait(self._owner, some, timeout)
         except TimeoutError:
             raise self._nothing(timeout) from None
-        return await self._shared(samples)
+        return samples
 
-    async def _shared(self, result: T) -> T:
-        """The result, after a turn for other tasks now and then: samples that are there need none to wait for."""
+    async def _turn(self) -> None:
+        """
+        A turn for other tasks now and then: samples that are there need none to wait for. It comes before samples are
+        taken, since the task may be cancelled in it.
+        """
         self._burst += 1
         if self._burst >= BURST:
             self._burst = 0
             import asyncio  # noqa: PLC0415 - it is there already
 
             await asyncio.sleep(0)
-        return result
 
     def __aiter__(self) -> Subscriber:
         return self

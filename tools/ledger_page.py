@@ -82,9 +82,9 @@ assembly incomplete     yes      a piece is missing for ever, or its sender gave
 assembly limit          yes      its sender's unfinished samples take up half of the memory or of the places
 assembly bad_bytes      yes      its pieces contradict each other
 assembly peer_lost      yes      the session ended before the last piece
-ring     full           yes      its subscriber reads too slowly: best effort, or `on_full` is drop_newest
+ring     full           yes      its subscriber reads too slowly: best effort, or `on_full` is drop_newest; or the program had no memory for it
 ring     overwritten    yes      the same, and `on_full` is drop_oldest
-ring     close          yes      the subscriber was closed before it had taken it
+ring     close          yes      the subscriber, or its session, was closed before the program had taken it
 ring     no_subscriber  no       on a group everybody hears everything; here nobody wants it
 """
 LINES = [line.split(maxsplit=3) for line in TEXT.splitlines()]

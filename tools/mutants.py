@@ -193,6 +193,13 @@ MUTANTS = [
         "tests/proto_series",
     ),
     Mutant(
+        "ring: what a node has in its rings when it closes has no line",
+        "node",
+        "if (node->readers[i].used) { pdi_ring_drop(",
+        "if (node->readers[i].used && node->closing) { pdi_ring_drop(",
+        "leave",
+    ),
+    Mutant(
         "ring: nothing is held for a reader that is full",
         "node",
         "if (reader->on_full == PYDDSI_WAIT &&",

@@ -80,13 +80,14 @@ void pdi_echo_release(struct pdi_echo *echo, uint32_t held)
     let_go(echo, index_of(held));
 }
 
-/* The sample's place and reliability stand in echoed->sample. */
+/* The sample's place and reliability stand in echoed->sample, and its name, which will lie in the block before its data. */
 static int ask(struct pdi_echo *echo, struct pdi_node *node, size_t size, struct pdi_echoed *echoed,
                pdi_time now)
 {
     struct pdi_brought *sample = &echoed->sample;
     int status = pdi_node_ready(node, sample);
     uint32_t index = 0;
+    size += sample->name.size;
     if (status == PYDDSI_END)
         return PYDDSI_OK;
     if (status == PYDDSI_OK && take(echo, size, &index)) {
@@ -127,9 +128,13 @@ int pdi_echo_end(struct pdi_echo *echo, struct pdi_node *node, struct pdi_echoed
     if (block == NULL)
         return status;
     if (status == PYDDSI_OK) {
+        pyddsi_bytes *name = &echoed->sample.name;
+        if (name->size != 0)
+            memcpy(block->bytes, name->data, name->size);
         if (size != 0)
-            memcpy(block->bytes, data, size);
-        echoed->sample.data = (pyddsi_bytes){block->bytes, size};
+            memcpy(block->bytes + name->size, data, size);
+        echoed->sample.data = (pyddsi_bytes){block->bytes + name->size, size};
+        name->data = block->bytes;
         echoed->sample.number = echo->number++;
         echoed->sample.time_ns = now;
         if (pdi_node_bring(node, &echoed->sample, now) != PYDDSI_OK) {

@@ -96,6 +96,8 @@ struct pdi_keeper *pdi_keeper_of(PyObject *given);
 PyObject *pdi_keeper_source(struct pdi_keeper *keeper, uint32_t peer);
 /* What a resource is called: as this program named it, or a peer; or its number. Likewise. */
 PyObject *pdi_keeper_name(struct pdi_keeper *keeper, uint8_t space, uint64_t id);
+/* A name in wire form as people write it: on the wire every name begins with a slash. A new reference. */
+PyObject *pdi_name_shown(const uint8_t *name, size_t size);
 /* Gives the interpreter's lock away and sleeps until something has happened since `heard`, or `slice` is over, or a signal
  * comes, whose handler is run. 0, or PDI_RAISED. */
 int pdi_sleep(struct pdi_keeper *keeper, uint32_t heard, uint64_t slice);
@@ -131,6 +133,8 @@ int pdi_sample_copies(struct pdi_keeper *keeper, size_t size);
 /* A new sample: a copy, or a view that gives `raw` back when it ends. Null: no memory, and `raw` is still the caller's. */
 PyObject *pdi_sample_new(struct pdi_keeper *keeper, PyObject *source, const pyddsi_received *raw,
                          int copies);
+/* The sample as the core gave it, for the ledger. */
+const pyddsi_received *pdi_sample_raw(PyObject *sample);
 
 /* ---- loans ---- */
 

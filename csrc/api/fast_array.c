@@ -20,16 +20,21 @@ struct block {
     Py_ssize_t misfit; /* the first sample's size, if it is not; else negative */
 };
 
-/* Room for one more. 0, or -1 with an exception. */
-static int grow(struct block *block)
+/* Room for one more. False: there is no memory, so the block ends here. */
+static bool grow(struct block *block)
 {
     if (block->count < block->room)
-        return 0;
-    block->room = block->room * 2 < block->max ? block->room * 2 : block->max;
-    return PyByteArray_Resize(block->memory, block->room * block->size);
+        return true;
+    Py_ssize_t room = block->room * 2 < block->max ? block->room * 2 : block->max;
+    if (PyByteArray_Resize(block->memory, room * block->size) < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    block->room = room;
+    return true;
 }
 
-/* 1: it is in; 0: it is of another size; negative: an exception. */
+/* 1: it is in; 0: it does not go into this block, which ends; negative: an exception. */
 static int add(struct block *block, const void *data, Py_ssize_t size)
 {
     if (block->size >= 0 && size != block->size)
@@ -44,8 +49,8 @@ static int add(struct block *block, const void *data, Py_ssize_t size)
         if (PyByteArray_Resize(block->memory, block->room * size) < 0)
             return -1;
     }
-    if (grow(block) < 0)
-        return -1;
+    if (!grow(block))
+        return 0;
     if (size != 0)
         memcpy(PyByteArray_AsString(block->memory) + block->count * size, data, (size_t)size);
     block->count++;

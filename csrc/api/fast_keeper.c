@@ -210,9 +210,15 @@ PyObject *pdi_keeper_source(struct pdi_keeper *keeper, uint32_t peer)
     return name;
 }
 
-static PyObject *named_anew(struct pdi_named *named, uint64_t key, const char *name, size_t size)
+PyObject *pdi_name_shown(const uint8_t *name, size_t size)
 {
-    PyObject *made = PyUnicode_DecodeUTF8(name, (Py_ssize_t)size, "replace");
+    size_t slash = size > 1 && name[0] == '/';
+    return PyUnicode_DecodeUTF8((const char *)name + slash, (Py_ssize_t)(size - slash), "replace");
+}
+
+static PyObject *named_anew(struct pdi_named *named, uint64_t key, const uint8_t *name, size_t size)
+{
+    PyObject *made = pdi_name_shown(name, size);
     if (made == NULL)
         return NULL;
     Py_XDECREF(named->name);
@@ -238,16 +244,12 @@ PyObject *pdi_keeper_name(struct pdi_keeper *keeper, uint8_t space, uint64_t id)
     size_t size = 0;
     int status = pyddsi_session_name(keeper->session, space, id, text, sizeof(text), &size);
     if (status == PYDDSI_OK) {
-        const uint8_t *shown =
-            text; /* as people write it: on the wire every name begins with a slash */
-        if (size > 1 && text[0] == '/') {
-            shown++;
-            size--;
-        }
+        size_t slash = size > 1 && text[0] == '/';
         Py_ssize_t held = 0;
         const char *same = known->key == key ? PyUnicode_AsUTF8AndSize(known->name, &held) : NULL;
-        if (same == NULL || (size_t)held != size || memcmp(same, shown, size) != 0)
-            return named_anew(known, key, (const char *)shown, size);
+        if (same == NULL || (size_t)held != size - slash ||
+            memcmp(same, text + slash, size - slash) != 0)
+            return named_anew(known, key, text, size);
     }
     if (known->key == key && key != 0)
         return Py_NewRef(known->name);

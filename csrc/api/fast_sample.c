@@ -99,8 +99,10 @@ static uint8_t class_of(size_t size)
 PyObject *pdi_sample_new(struct pdi_keeper *keeper, PyObject *source, const pyddsi_received *raw,
                          int copies)
 {
-    uint8_t class = copies ? class_of(raw->size) : 0;
-    struct sample *sample = memory_new(class, class == CLASS_NONE ? raw->size : class_bytes[class]);
+    size_t front = raw->name_gap + (size_t)raw->name_size; /* its name lies before its data */
+    size_t size = front + raw->size;
+    uint8_t class = copies ? class_of(size) : 0;
+    struct sample *sample = memory_new(class, class == CLASS_NONE ? size : class_bytes[class]);
     if (sample == NULL)
         return NULL;
     sample->keeper = (struct pdi_keeper *)Py_NewRef((PyObject *)keeper);
@@ -111,14 +113,19 @@ PyObject *pdi_sample_new(struct pdi_keeper *keeper, PyObject *source, const pydd
     sample->view = !copies;
     sample->released = 0;
     if (copies) {
-        if (raw->size != 0)
-            memcpy(sample->bytes, raw->data, raw->size);
-        sample->raw.data = sample->bytes;
+        if (size != 0)
+            memcpy(sample->bytes, raw->data - front, size);
+        sample->raw.data = sample->bytes + front;
     } else {
         keeper->views++;
         keeper->view_bytes += (Py_ssize_t)raw->size > keeper->view_size ? (Py_ssize_t)raw->size : 0;
     }
     return (PyObject *)sample;
+}
+
+const pyddsi_received *pdi_sample_raw(PyObject *sample)
+{
+    return &((struct sample *)sample)->raw;
 }
 
 static void give_back(struct sample *sample)
@@ -182,8 +189,9 @@ static PyObject *sample_resource(PyObject *self, void *closure)
 {
     (void)closure;
     const struct sample *sample = (struct sample *)self;
-    if (sample->raw.resource == 0)
-        Py_RETURN_NONE;
+    if (sample->raw.name_size != 0)
+        return pdi_name_shown(sample->raw.data - sample->raw.name_gap - sample->raw.name_size,
+                              sample->raw.name_size);
     return pdi_keeper_name(sample->keeper, sample->raw.space, sample->raw.resource);
 }
 
@@ -274,8 +282,7 @@ static PyObject *sample_repr(PyObject *self)
 static PyGetSetDef sample_fields[] = {
     {"data", sample_data, NULL, "Its bytes, where they are; every view keeps the sample's memory.",
      NULL},
-    {"resource", sample_resource, NULL, "Its name, or its number; None: it came by name alone.",
-     NULL},
+    {"resource", sample_resource, NULL, "Its name, or its number where no name is known.", NULL},
     {"number", sample_number, NULL, "In its conduit, counted on without wrapping.", NULL},
     {"time_ns", sample_time_ns, NULL, "When its last byte came in, in nanoseconds since 1970.",
      NULL},

@@ -11,6 +11,9 @@
  *
  * While a thread sleeps for samples, others run: the core is asked again after every sleep, and nothing is remembered
  * across it.
+ *
+ * A sample that was taken from the core and does not reach the program (the subscriber was closed, there was no memory) gets
+ * its line in the ledger here: the core has handed it over and does not know. The file is long, as all ways out have to do so.
  */
 #include "api/fast.h"
 #include "api/fast_reader.h"
@@ -48,6 +51,10 @@ Py_ssize_t pdi_reader_wrap(struct pdi_reader *reader, const pyddsi_received *raw
             made[makes++] = sample;
     }
     Py_XDECREF(source);
+    for (size_t i = 0; failed && i < count; i++) {
+        if (!raw[i].last)
+            pyddsi_session_unread(keeper->session, &raw[i], 1, PYDDSI_BY_FULL);
+    }
     if (backs != 0)
         pyddsi_session_release(keeper->session, back, backs);
     for (Py_ssize_t i = 0; failed && i < makes; i++)
@@ -262,6 +269,16 @@ static int gather(struct pdi_reader *reader, PyObject *list, Py_ssize_t max)
     return status == PYDDSI_AGAIN || PyList_Size(list) != 0 ? PYDDSI_OK : status;
 }
 
+/* The list of a call that fails: the program will never see the samples in it. */
+static void give_up(struct pdi_reader *reader, PyObject *list)
+{
+    for (Py_ssize_t i = 0; reader->keeper != NULL && i < PyList_Size(list); i++) {
+        const pyddsi_received *raw = pdi_sample_raw(PyList_GetItem(list, i));
+        pyddsi_session_unread(reader->keeper->session, raw, 1, PYDDSI_BY_FULL);
+    }
+    Py_DECREF(list);
+}
+
 static PyObject *reader_recv_many(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                   PyObject *names)
 {
@@ -281,7 +298,7 @@ static PyObject *reader_recv_many(PyObject *self, PyObject *const *args, Py_ssiz
     }
     if (status == PYDDSI_OK)
         return list;
-    Py_DECREF(list);
+    give_up(reader, list);
     return pdi_failed(self, status, 0, timeout_ns);
 }
 
@@ -296,7 +313,7 @@ static PyObject *reader_take(PyObject *self, PyObject *given)
     int status = gather(reader, list, max);
     if (status == PYDDSI_OK)
         return list;
-    Py_DECREF(list);
+    give_up(reader, list);
     if (status == PYDDSI_CLOSED)
         Py_RETURN_NONE;
     return pdi_failed(self, status, 0, 0);
@@ -322,14 +339,21 @@ static PyObject *reader_attach(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* From now on it answers as closed; what was taken ahead is still handed out. */
+/* From now on it answers as closed. What was taken ahead gets its lines in the ledger. */
 static PyObject *reader_detach(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
     struct pdi_reader *reader = (struct pdi_reader *)self;
-    PyObject *keeper = (PyObject *)reader->keeper;
+    struct pdi_keeper *keeper = reader->keeper;
     reader->keeper = NULL;
-    Py_XDECREF(keeper);
+    if (keeper == NULL)
+        Py_RETURN_NONE;
+    PyObject *sample;
+    while ((sample = pdi_reader_pop(reader)) != NULL) { /* at most a batch */
+        pyddsi_session_unread(keeper->session, pdi_sample_raw(sample), 1, PYDDSI_BY_CLOSE);
+        Py_DECREF(sample);
+    }
+    Py_DECREF((PyObject *)keeper);
     Py_RETURN_NONE;
 }
 

@@ -50,6 +50,17 @@ int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_rec
     return *count != 0 ? PYDDSI_OK : status;
 }
 
+void pyddsi_session_unread(pyddsi_session *session, const pyddsi_received *samples, size_t count,
+                           uint8_t reason)
+{
+    if (!pdi_session_here(session))
+        return;
+    pdi_lock_take(&session->lock);
+    pdi_node_unread(session->node, samples, count, (enum pyddsi_reason)reason,
+                    pdi_session_now(session));
+    pdi_lock_give(&session->lock);
+}
+
 int pyddsi_session_pull(pyddsi_session *session, uint32_t subscriber, uint32_t max)
 {
     if (!pdi_session_enter(session))

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/atomic.h"
+#include "base/bitset.h"
 
 struct pdi_carve {
     uint8_t *memory; /* aligned to PDI_CACHE_LINE; null: only measure */
@@ -39,6 +39,17 @@ static inline void pdi_carve_clear(const struct pdi_carve *carve, void *at, size
     if (!carve->zero) {
         memset(at, 0, bytes);
     }
+}
+
+/* A bit set of `bits` bits, all clear; null while measuring. */
+static inline uint64_t *pdi_carve_bits(struct pdi_carve *carve, size_t bits)
+{
+    size_t words = PDI_BITSET_WORDS(bits);
+    uint64_t *set = pdi_carve(carve, words, sizeof *set);
+    if (set != NULL) {
+        pdi_carve_clear(carve, set, words * sizeof *set);
+    }
+    return set;
 }
 
 #endif

@@ -72,10 +72,12 @@ static inline void pdi_lane_remove(const struct pdi_lane *lane, struct pdi_ends 
         pdi_lane_item(lane, chain.next)->prev = chain.prev;
 }
 
-/* The free items of an array. */
+/* The free items of an array: a list of those that were given back, and all that were never taken. `next` is written only
+ * for items that are given back, so an array that is sized for many takes no memory for those that never come. */
 struct pdi_slots {
-    uint32_t *next; /* of a free item: the next free one */
-    uint32_t free;
+    uint32_t *next; /* of an item that was given back: the next one */
+    uint32_t free;  /* the first of these */
+    uint32_t fresh; /* items from here on were never taken */
     uint32_t used;
     uint32_t count;
 };
@@ -83,10 +85,11 @@ struct pdi_slots {
 static inline void pdi_slots_init(struct pdi_slots *slots, uint32_t *next, uint32_t count)
 {
     *slots = (struct pdi_slots){.next = next, .free = PDI_CHAIN_END, .count = count};
-    for (uint32_t i = count; i > 0; i--) { /* the first one comes out first */
-        next[i - 1] = slots->free;
-        slots->free = i - 1;
-    }
+}
+
+static inline bool pdi_slots_full(const struct pdi_slots *slots)
+{
+    return slots->used == slots->count;
 }
 
 /* A free item, PDI_CHAIN_END if there is none. */
@@ -95,8 +98,12 @@ static inline uint32_t pdi_slots_get(struct pdi_slots *slots)
     uint32_t item = slots->free;
     if (item != PDI_CHAIN_END) {
         slots->free = slots->next[item];
-        slots->used++;
+    } else if (slots->fresh < slots->count) {
+        item = slots->fresh++;
+    } else {
+        return PDI_CHAIN_END;
     }
+    slots->used++;
     return item;
 }
 

@@ -11,6 +11,8 @@
 
 #include "base/check.h"
 
+#define NOWHERE UINT32_MAX
+
 static bool earlier(const struct pdi_heap_entry *a, const struct pdi_heap_entry *b)
 {
     return a->deadline < b->deadline || (a->deadline == b->deadline && a->item < b->item);
@@ -19,7 +21,13 @@ static bool earlier(const struct pdi_heap_entry *a, const struct pdi_heap_entry 
 static void set(struct pdi_heap *heap, uint32_t place, struct pdi_heap_entry entry)
 {
     heap->entries[place] = entry;
-    heap->places[entry.item] = place;
+    heap->places[entry.item] = place + 1;
+}
+
+/* Where an item stands, NOWHERE if it is not in the heap. */
+static uint32_t place_of(const struct pdi_heap *heap, uint32_t item)
+{
+    return heap->places[item] - 1;
 }
 
 /* Moves the hole up past every parent that is later than `entry`; answers where it ends. */
@@ -68,7 +76,7 @@ static void settle(struct pdi_heap *heap, uint32_t hole, struct pdi_heap_entry e
 static void take(struct pdi_heap *heap, uint32_t place)
 {
     struct pdi_heap_entry last = heap->entries[--heap->count];
-    heap->places[heap->entries[place].item] = PDI_HEAP_NOWHERE;
+    heap->places[heap->entries[place].item] = 0;
     if (place != heap->count) {
         settle(heap, place, last);
     }
@@ -82,9 +90,6 @@ int pdi_heap_init(struct pdi_heap *heap, struct pdi_heap_entry *entries, uint32_
     }
     *heap = (struct pdi_heap){
         .entries = entries, .places = places, .capacity = capacity, .items_max = items_max};
-    for (uint32_t item = 0; item < items_max; item++) {
-        places[item] = PDI_HEAP_NOWHERE;
-    }
     return PYDDSI_OK;
 }
 
@@ -93,14 +98,14 @@ int pdi_heap_put(struct pdi_heap *heap, uint32_t item, pdi_time deadline)
     if (item >= heap->items_max) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    uint32_t place = heap->places[item];
+    uint32_t place = place_of(heap, item);
     if (deadline == PDI_TIME_NEVER) {
-        if (place != PDI_HEAP_NOWHERE) {
+        if (place != NOWHERE) {
             take(heap, place);
         }
         return PYDDSI_OK;
     }
-    if (place == PDI_HEAP_NOWHERE) {
+    if (place == NOWHERE) {
         if (heap->count == heap->capacity) {
             return PYDDSI_NO_SPACE;
         }
@@ -112,11 +117,12 @@ int pdi_heap_put(struct pdi_heap *heap, uint32_t item, pdi_time deadline)
 
 pdi_time pdi_heap_get(const struct pdi_heap *heap, uint32_t item)
 {
-    if (item >= heap->items_max || heap->places[item] == PDI_HEAP_NOWHERE) {
+    uint32_t place = item < heap->items_max ? place_of(heap, item) : NOWHERE;
+    if (place == NOWHERE) {
         return PDI_TIME_NEVER;
     }
-    PDI_CHECK(heap->entries[heap->places[item]].item == item);
-    return heap->entries[heap->places[item]].deadline;
+    PDI_CHECK(heap->entries[place].item == item);
+    return heap->entries[place].deadline;
 }
 
 pdi_time pdi_heap_due(const struct pdi_heap *heap)

@@ -13,8 +13,8 @@
  * item out, and to get it is to learn that the item is not there. So there is one function to
  * change anything.
  *
- * Invariants: no entry is earlier than its parent at (i - 1) / 2; entries[places[item]].item ==
- * item for every item in the heap, and places[item] == PDI_HEAP_NOWHERE for all others. Equal
+ * Invariants: no entry is earlier than its parent at (i - 1) / 2; entries[places[item] - 1].item ==
+ * item for every item in the heap, and places[item] == 0 for all others. Equal
  * deadlines are ordered by item, so what comes out depends on what is in and not on the way it got
  * there, and a simulated run repeats exactly.
  *
@@ -33,7 +33,6 @@
 #include "pyddsi.h"
 
 #define PDI_HEAP_CAPACITY_MAX (UINT32_C(1) << 30)
-#define PDI_HEAP_NOWHERE      UINT32_MAX
 
 struct pdi_heap_entry {
     pdi_time deadline;
@@ -42,14 +41,15 @@ struct pdi_heap_entry {
 
 struct pdi_heap {
     struct pdi_heap_entry *entries;
-    uint32_t *places;
+    uint32_t *places; /* of each item its place and one; 0: it is not there */
     uint32_t count;
     uint32_t capacity;
     uint32_t items_max;
 };
 
 /* Makes an empty heap of at most `capacity` entries in `entries[capacity]`, for items 0 ..
- * items_max - 1, whose places are kept in `places[items_max]`.
+ * items_max - 1, whose places are kept in `places[items_max]`, which must hold zeros: to write them
+ * here would take memory for items that never come.
  * PYDDSI_OK; PYDDSI_BAD_ARGUMENT if capacity is over PDI_HEAP_CAPACITY_MAX. */
 int pdi_heap_init(struct pdi_heap *heap, struct pdi_heap_entry *entries, uint32_t capacity,
                   uint32_t *places, uint32_t items_max);

@@ -68,9 +68,6 @@ int pdi_map_init(struct pdi_map *map, struct pdi_map_slot *slots, uint64_t *used
     }
     *map = (struct pdi_map){
         .slots = slots, .used = used, .seed = {seed[0], seed[1]}, .mask = capacity - 1};
-    for (uint32_t word = 0; word < PDI_BITSET_WORDS((uint64_t)capacity); word++) {
-        used[word] = 0;
-    }
     return PYDDSI_OK;
 }
 

@@ -49,8 +49,8 @@ struct pdi_map {
     uint32_t count;
 };
 
-/* Makes an empty map in `slots[capacity]` and `used[PDI_BITSET_WORDS(capacity)]`, neither of which
- * need be cleared.
+/* Makes an empty map in `slots[capacity]` and `used[PDI_BITSET_WORDS(capacity)]`, which must hold
+ * zeros (pdi_carve_bits); the slots need not.
  * PYDDSI_OK; PYDDSI_BAD_ARGUMENT if capacity is not a power of two in PDI_MAP_CAPACITY_MIN ..
  * PDI_MAP_CAPACITY_MAX. */
 int pdi_map_init(struct pdi_map *map, struct pdi_map_slot *slots, uint64_t *used, uint32_t capacity,

@@ -1,8 +1,6 @@
 /* pages.c - runs of pages: the search, and changing many bits at once. */
 #include "base/pages.h"
 
-#include <string.h>
-
 #include "base/check.h"
 
 /* The first free page at or after `from`; `pages` if there is none. In the last word that needs no
@@ -47,7 +45,6 @@ int pdi_pages_init(struct pdi_pages *pages, uint64_t *used, uint32_t count)
         return PYDDSI_BAD_ARGUMENT;
     }
     *pages = (struct pdi_pages){.used = used, .pages = count, .free = count};
-    memset(used, 0, PDI_BITSET_WORDS((size_t)count) * sizeof *used);
     return PYDDSI_OK;
 }
 

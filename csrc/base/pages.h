@@ -46,8 +46,8 @@ struct pdi_pages {
     uint32_t cursor; /* no page before it is free */
 };
 
-/* Makes `count` free pages, which are kept in `used[PDI_BITSET_WORDS(count)]`; it need not be
- * cleared.
+/* Makes `count` free pages, which are kept in `used[PDI_BITSET_WORDS(count)]`, which must hold zeros
+ * (pdi_carve_bits).
  * PYDDSI_OK; PYDDSI_BAD_ARGUMENT if count is not in 1 .. PDI_PAGES_MAX. */
 int pdi_pages_init(struct pdi_pages *pages, uint64_t *used, uint32_t count);
 

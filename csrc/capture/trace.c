@@ -66,10 +66,10 @@ static struct pdi_trace *lay_out(struct pdi_carve *carve, struct layout *layout)
     into->histograms = pdi_carve(carve, PDI_HISTOGRAMS_MAX, sizeof *into->histograms);
     for (unsigned i = 0; i < 5; i++) {
         layout->slots[i] = pdi_carve(carve, map_slots[i], sizeof(struct pdi_map_slot));
-        layout->used[i] = pdi_carve(carve, PDI_BITSET_WORDS(map_slots[i]), sizeof(uint64_t));
+        layout->used[i] = pdi_carve_bits(carve, map_slots[i]);
     }
-    layout->pages[0] = pdi_carve(carve, PDI_BITSET_WORDS(PDI_SENT_UNITS), sizeof(uint64_t));
-    layout->pages[1] = pdi_carve(carve, PDI_BITSET_WORDS(PDI_NAME_UNITS), sizeof(uint64_t));
+    layout->pages[0] = pdi_carve_bits(carve, PDI_SENT_UNITS);
+    layout->pages[1] = pdi_carve_bits(carve, PDI_NAME_UNITS);
     for (unsigned i = 0; i < 7; i++) {
         layout->free[i] = pdi_carve(carve, slot_counts[i], sizeof(uint32_t));
     }

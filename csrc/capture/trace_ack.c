@@ -95,7 +95,7 @@ static struct pdi_acker *acker_get(struct pdi_trace *trace, struct pdi_flow *flo
             return &trace->ackers[i];
         }
     }
-    if (flow->acker_count == PDI_FLOW_ACKERS_MAX || trace->acker_slots.free == PDI_CHAIN_END) {
+    if (flow->acker_count == PDI_FLOW_ACKERS_MAX || pdi_slots_full(&trace->acker_slots)) {
         replace_one(trace, flow, flow_index);
     }
     uint32_t made =

@@ -120,7 +120,7 @@ static bool room(struct pdi_trace *trace, size_t size)
     if (unit != PDI_PAGES_NONE) {
         pdi_pages_put(&trace->name_pages, unit, units_of(size));
     }
-    return trace->resource_slots.free != PDI_CHAIN_END && (unit != PDI_PAGES_NONE || size == 0);
+    return !pdi_slots_full(&trace->resource_slots) && (unit != PDI_PAGES_NONE || size == 0);
 }
 
 static void define(struct pdi_trace *trace, const struct pdi_trace_packet *packet, uint8_t space,

@@ -115,7 +115,7 @@ static void forget_lowest(struct pdi_trace *trace, struct pdi_flow *flow)
 static uint32_t stretch_get(struct pdi_trace *trace, struct pdi_flow *flow)
 {
     if (flow->missing_count == PDI_FLOW_MISSING_MAX ||
-        (trace->missing_slots.free == PDI_CHAIN_END && flow->missing != PDI_NONE32)) {
+        (pdi_slots_full(&trace->missing_slots) && flow->missing != PDI_NONE32)) {
         forget_lowest(trace, flow);
     }
     return pdi_slots_get(&trace->missing_slots);

@@ -356,6 +356,7 @@ size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 static void slots_again(struct pdi_slots *slots, const uint8_t *used, size_t stride)
 {
     slots->free = PDI_CHAIN_END;
+    slots->fresh = slots->count;
     slots->used = 0;
     for (uint32_t i = slots->count; i > 0; i--) {
         if (used[(i - 1) * stride]) {

@@ -670,7 +670,7 @@ typedef struct {
 typedef struct {
     const uint8_t *data;
     size_t size;
-    uint64_t resource; /* as on the wire, of the data; 0 if it came by name */
+    uint64_t resource; /* as on the wire, of the data; 0 if it came by name alone */
     uint64_t number;   /* in its conduit, counted on without wrapping */
     uint64_t time_ns;  /* when its last byte came in */
     uint32_t peer;     /* the peer's index */
@@ -679,6 +679,10 @@ typedef struct {
     uint8_t space;
     uint8_t reliable;
     uint8_t last; /* 1: no sample; the end of an answer to a pull */
+    /* By name alone: the name in wire form is the name_size bytes that end name_gap bytes before data. It stays as
+     * long as the data does. */
+    uint8_t name_gap;
+    uint16_t name_size;
 } pyddsi_received;
 
 enum pyddsi_event_kind {
@@ -1137,6 +1141,10 @@ int pyddsi_session_conduit(pyddsi_session *session, uint32_t publisher);
 int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_received *samples,
                         size_t max, size_t *count);
 void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samples, size_t count);
+/* Records in the ledger (ring, and this reason) that these samples were taken and that the application never saw them.
+ * They are released like all others. Also after close. */
+void pyddsi_session_unread(pyddsi_session *session, const pyddsi_received *samples, size_t count,
+                           uint8_t reason);
 int pyddsi_session_pull(pyddsi_session *session, uint32_t subscriber, uint32_t max);
 int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint,
                                  uint8_t reason);

@@ -140,11 +140,9 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
     if (durability == PYDDSI_VOLATILE) {
         durability = pdi_registry_durability(node->registry, options->space, wish.id);
     }
-    uint64_t *pushed = publisher->pushed, *singles = publisher->singles_bits;
-    uint64_t *learners = publisher->learners, *untold = publisher->untold;
-    uint64_t *carried = publisher->carried;
-    memset(untold, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof *untold);
-    memset(carried, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof *carried);
+    uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
+    uint64_t *bits = node->publisher_bits + (size_t)index * words * 5;
+    memset(bits, 0, (size_t)words * 5 * sizeof *bits);
     *publisher = (struct pdi_publisher){
         .registry = registry,
         .generation = publisher->generation,
@@ -155,11 +153,11 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         .way = options->way,
         .conduit = options->conduit,
         .id = wish.id,
-        .pushed = pushed,
-        .singles_bits = singles,
-        .learners = learners,
-        .untold = untold,
-        .carried = carried,
+        .pushed = bits,
+        .singles_bits = bits + words,
+        .learners = bits + (size_t)words * 2,
+        .untold = bits + (size_t)words * 3,
+        .carried = bits + (size_t)words * 4,
         .only = PDI_NONE,
         .current = INT32_MIN,
         .shelf_max =

@@ -142,6 +142,14 @@ static pyddsi_received record_of(const struct pdi_arrival *arrival, const pyddsi
     };
 }
 
+/* The name lies in front of the data: in the packet with the size of the data between them, in a block of the session's own
+ * right before it. */
+static void put_name(pyddsi_received *record, pyddsi_bytes name)
+{
+    record->name_size = (uint16_t)name.size;
+    record->name_gap = (uint8_t)(record->data - (name.data + name.size));
+}
+
 /* ---- fragments ---- */
 
 static uint64_t owner_of(const struct pdi_arrival *arrival)
@@ -362,7 +370,9 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
         return fragment(node, arrival, message, id, via, now);
     }
     pyddsi_received record = record_of(arrival, message, id, message->payload, now);
-    if (alias && id == 0) { /* the end of an answer to a pull: via names the subscription */
+    if (name.size != 0) {
+        put_name(&record, name);
+    } else if (alias && id == 0) { /* the end of an answer to a pull: via names the subscription */
         record.resource = via;
         record.last = 1;
     }
@@ -438,6 +448,9 @@ int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_
         return PYDDSI_AGAIN;
     }
     pyddsi_received record = record_brought(sample);
+    if (sample->name.size != 0) {
+        put_name(&record, sample->name);
+    }
     if (sample->own) {
         (void)hand_out(node, route, &record, now);
     } else {

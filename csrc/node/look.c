@@ -73,6 +73,11 @@ void pdi_node_close(struct pdi_node *node, pdi_time now)
         pdi_session_end(node, peer, PYDDSI_END_LOCAL, 0 + 1, now);
     }
     pdi_session_tick(node, now);
+    for (uint32_t i = 0; i < node->readers_used; i++) {
+        if (node->readers[i].used) {
+            pdi_ring_drop(node, &node->readers[i], PYDDSI_BY_CLOSE, now);
+        }
+    }
     node->closing = 1;
 }
 

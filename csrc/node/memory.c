@@ -131,6 +131,26 @@ static size_t window_block(const struct pdi_node *node)
     return (carve.size + PDI_PAGE - 1) / PDI_PAGE;
 }
 
+static struct pdi_conduit *begin_conduit(struct pdi_node *node, uint32_t number, uint32_t peer)
+{
+    struct pdi_conduit *conduit = &node->out[number];
+    conduit->number = number;
+    conduit->peer = peer;
+    conduit->packet_max = node->config.packet_max;
+    conduit->draft = node->drafts + (size_t)number * 2 * node->config.packet_max;
+    conduit->sealed = conduit->draft + node->config.packet_max;
+    return conduit;
+}
+
+/* Takes the memory of one more place for a peer. Until then nothing of it is written, so places that are never used take
+ * nothing from the system. */
+void pdi_memory_peer(struct pdi_node *node)
+{
+    uint32_t peer = node->peers_used++;
+    (void)begin_conduit(node, node->config.multicasts + peer, peer);
+    pdi_peer_init(&node->peers[peer].word);
+}
+
 static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool real)
 {
     const pyddsi_config *config = &node->config;
@@ -140,12 +160,12 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     node->out = pdi_carve(carve, conduits, sizeof *node->out);
     node->members = pdi_carve(carve, (size_t)(config->multicasts + 1) * config->peers_max,
                               sizeof *node->members);
-    node->work = pdi_carve(carve, PDI_BITSET_WORDS(conduits), 8);
-    node->talk = pdi_carve(carve, PDI_BITSET_WORDS(config->peers_max), 8);
-    node->ended = pdi_carve(carve, PDI_BITSET_WORDS(config->peers_max), 8);
-    uint64_t *used = pdi_carve(carve, PDI_BITSET_WORDS(pages), 8);
+    node->work = pdi_carve_bits(carve, conduits);
+    node->talk = pdi_carve_bits(carve, config->peers_max);
+    node->ended = pdi_carve_bits(carve, config->peers_max);
+    uint64_t *used = pdi_carve_bits(carve, pages);
     node->window_memory = pdi_carve(carve, pages, PDI_PAGE);
-    uint8_t *drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
+    node->drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
     uint8_t *scratch = pdi_carve(carve, config->unicast_bytes, 1);
     struct pdi_entry *scratch_entries =
         pdi_carve(carve, PDI_SCRATCH_ENTRIES, sizeof *scratch_entries);
@@ -156,39 +176,28 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
         pdi_carve_clear(carve, node->members,
                         (size_t)(config->multicasts + 1) * config->peers_max *
                             sizeof *node->members);
-        pdi_carve_clear(carve, node->work, (size_t)PDI_BITSET_WORDS(conduits) * 8);
-        pdi_carve_clear(carve, node->talk, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
-        pdi_carve_clear(carve, node->ended, (size_t)PDI_BITSET_WORDS(config->peers_max) * 8);
         (void)pdi_pages_init(&node->window_pages, used, pages);
         (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries,
                               PDI_SCRATCH_ENTRIES, scratch_regions, PDI_SCRATCH_ENTRIES * 2);
     }
-    for (uint32_t i = 0; i < conduits; i++) {
-        uint32_t entries =
-            i < config->multicasts ? pdi_memory_entries(node, config->multicast_samples[i]) : 0;
-        uint32_t bytes = i < config->multicasts ? config->multicast_bytes[i] : 0;
+    for (uint32_t i = 0; i < config->multicasts; i++) {
+        uint32_t entries = pdi_memory_entries(node, config->multicast_samples[i]);
+        uint32_t bytes = config->multicast_bytes[i];
         uint8_t *memory = pdi_carve(carve, bytes, 1);
         struct pdi_entry *entry = pdi_carve(carve, entries, sizeof *entry);
         struct pdi_region *regions = pdi_carve(carve, (size_t)entries * 2, sizeof *regions);
         if (!real) {
             continue;
         }
-        struct pdi_conduit *conduit = &node->out[i];
-        conduit->number = i;
-        conduit->peer = i < config->multicasts ? PDI_NONE : i - config->multicasts;
-        conduit->packet_max = config->packet_max;
-        conduit->draft = drafts + (size_t)i * 2 * config->packet_max;
-        conduit->sealed = conduit->draft + config->packet_max;
-        if (i < config->multicasts) {
-            conduit->id = (uint16_t)i;
-            conduit->to = config->multicast_to[i];
-            conduit->open = 1;
-            conduit->features = PYDDSI_CAN_ALL;
-            conduit->flush_at = PDI_TIME_NEVER;
-            conduit->synch_wait = config->synch_ms * PDI_TIME_MS;
-            (void)pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions,
-                                  entries * 2);
-        }
+        struct pdi_conduit *conduit = begin_conduit(node, i, PDI_NONE);
+        conduit->id = (uint16_t)i;
+        conduit->to = config->multicast_to[i];
+        conduit->open = 1;
+        conduit->features = PYDDSI_CAN_ALL;
+        conduit->flush_at = PDI_TIME_NEVER;
+        conduit->synch_wait = config->synch_ms * PDI_TIME_MS;
+        (void)pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions,
+                              entries * 2);
     }
 }
 
@@ -203,10 +212,10 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     }
     node->peers = pdi_carve(carve, config->peers_max, sizeof *node->peers);
     struct pdi_map_slot *map = pdi_carve(carve, endpoints, sizeof *map);
-    uint64_t *map_used = pdi_carve(carve, PDI_BITSET_WORDS(endpoints), 8);
+    uint64_t *map_used = pdi_carve_bits(carve, endpoints);
     node->orders = pdi_carve(carve, orders, sizeof *node->orders);
     node->kept = pdi_carve(carve, (size_t)orders * config->order_max, sizeof *node->kept);
-    node->held = pdi_carve(carve, PDI_BITSET_WORDS(orders), 8);
+    node->held = pdi_carve_bits(carve, orders);
     node->parts = pdi_carve(carve, orders, sizeof *node->parts);
     uint8_t *slots = pdi_carve(carve, config->slots_max, config->packet_max);
     struct pdi_atomic32 *holds = pdi_carve(carve, config->slots_max, sizeof *holds);
@@ -229,12 +238,8 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
         return;
     }
     pdi_carve_clear(carve, node->peers, config->peers_max * sizeof *node->peers);
-    for (uint32_t i = 0; i < config->peers_max; i++) {
-        pdi_peer_init(&node->peers[i].word);
-    }
     (void)pdi_map_init(&node->endpoints, map, map_used, endpoints, node->hash_seed);
     pdi_carve_clear(carve, node->orders, orders * sizeof *node->orders);
-    pdi_carve_clear(carve, node->held, (size_t)PDI_BITSET_WORDS(orders) * 8);
     pdi_carve_clear(carve, node->parts, orders * sizeof *node->parts);
     (void)pdi_pool_init(&node->pool, slots, config->packet_max, config->slots_max, holds,
                         free_ring);
@@ -262,16 +267,16 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
         handles *= 2;
     }
     node->publishers = pdi_carve(carve, config->publishers_max, sizeof *node->publishers);
-    uint64_t *bits = pdi_carve(carve, (size_t)config->publishers_max * words * 5, 8);
+    node->publisher_bits = pdi_carve(carve, (size_t)config->publishers_max * words * 5, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
     struct pdi_map_slot *map = pdi_carve(carve, handles, sizeof *map);
-    uint64_t *map_used = pdi_carve(carve, PDI_BITSET_WORDS(handles), 8);
+    uint64_t *map_used = pdi_carve_bits(carve, handles);
     node->records = pdi_carve(carve, config->ring_samples, sizeof *node->records);
-    uint64_t *record_used = pdi_carve(carve, PDI_BITSET_WORDS(config->ring_samples), 8);
+    uint64_t *record_used = pdi_carve_bits(carve, config->ring_samples);
     uint32_t shelf_pages = config->shelf_bytes / PDI_SHELF_PAGE + 1;
     node->shelf_memory = pdi_carve(carve, shelf_pages, PDI_SHELF_PAGE);
-    uint64_t *shelf_used = pdi_carve(carve, PDI_BITSET_WORDS(shelf_pages), 8);
+    uint64_t *shelf_used = pdi_carve_bits(carve, shelf_pages);
     node->shelved = pdi_carve(carve, config->shelf_samples, sizeof *node->shelved);
     node->pullers = pdi_carve(carve, config->remotes_max, sizeof *node->pullers);
     node->events = pdi_carve(carve, config->events_max + 1, sizeof *node->events);
@@ -284,14 +289,8 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     if (!real) {
         return;
     }
+    pdi_carve_clear(carve, places, timers * sizeof *places);
     pdi_carve_clear(carve, node->publishers, config->publishers_max * sizeof *node->publishers);
-    for (uint32_t i = 0; i < config->publishers_max; i++) {
-        node->publishers[i].pushed = bits + (size_t)i * words * 5;
-        node->publishers[i].singles_bits = node->publishers[i].pushed + words;
-        node->publishers[i].learners = node->publishers[i].pushed + (size_t)words * 2;
-        node->publishers[i].untold = node->publishers[i].pushed + (size_t)words * 3;
-        node->publishers[i].carried = node->publishers[i].pushed + (size_t)words * 4;
-    }
     pdi_carve_clear(carve, node->readers, config->subscribers_max * sizeof *node->readers);
     pdi_carve_clear(carve, node->things, node->things_max * sizeof *node->things);
     (void)pdi_map_init(&node->handles, map, map_used, handles, node->hash_seed);

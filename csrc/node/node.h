@@ -42,7 +42,8 @@ size_t pdi_node_size(const pyddsi_config *config, const char **text);
 int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *memory, size_t size,
                   bool zero, pdi_time now);
 
-/* Says farewell to all peers (CLOSE leaves with the next outputs), and accepts nothing more. */
+/* Says farewell to all peers (CLOSE leaves with the next outputs), and accepts nothing more. What subscribers have not
+ * taken is recorded in the ledger. */
 void pdi_node_close(struct pdi_node *node, pdi_time now);
 
 /* ---- receive ---- */
@@ -139,6 +140,9 @@ void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample);
 int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_received *samples,
                        size_t max, size_t *count, pdi_time now);
 void pdi_node_release_many(struct pdi_node *node, const pyddsi_received *samples, size_t count);
+/* Records in the ledger (ring, and this reason) that these samples were taken and that the application never saw them. */
+void pdi_node_unread(struct pdi_node *node, const pyddsi_received *samples, size_t count,
+                     enum pyddsi_reason reason, pdi_time now);
 /* Asks the publishers of a pull subscription for at most max samples each; 0: for all there are. */
 int pdi_node_pull(struct pdi_node *node, uint32_t subscriber, uint32_t max, pdi_time now);
 
@@ -155,7 +159,8 @@ typedef struct {
 /* A sample that came so. */
 struct pdi_brought {
     pyddsi_bytes data; /* stays where it is while it is held: see env.h */
-    pyddsi_bytes name; /* if it goes by name alone */
+    pyddsi_bytes
+        name; /* if it goes by name alone; when it is brought it lies right before the data */
     uint64_t resource; /* as on the wire */
     uint64_t number;
     uint64_t time_ns;

@@ -231,3 +231,12 @@ void pdi_node_release_many(struct pdi_node *node, const pyddsi_received *samples
         i += run;
     }
 }
+
+void pdi_node_unread(struct pdi_node *node, const pyddsi_received *samples, size_t count,
+                     enum pyddsi_reason reason, pdi_time now)
+{
+    node->stats.taken -= count;
+    for (size_t i = 0; i < count; i++) {
+        pdi_drop(node, PYDDSI_AT_RING, reason, samples[i].space, samples[i].resource, 1, now);
+    }
+}

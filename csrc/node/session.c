@@ -301,7 +301,7 @@ uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore)
         return PDI_NONE;
     }
     if (peer == node->peers_used) {
-        node->peers_used++;
+        pdi_memory_peer(node);
     }
     struct pdi_node_peer *who = &node->peers[peer];
     if (chore->id_size == 0 || who->id_size != chore->id_size ||

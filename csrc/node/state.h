@@ -426,7 +426,7 @@ struct pdi_node {
     struct pdi_member *members; /* [multicast conduit][peer], then [peer] for the unicast ones */
     uint64_t *work;             /* bit: this conduit has something to send now */
     uint64_t *talk;             /* bit: this peer has acks or synchs to be sent */
-    uint8_t *window_memory;
+    uint8_t *window_memory, *drafts;
     struct pdi_pages window_pages;
     pdi_time told_all; /* when a packet last went to all */
     uint8_t resting;   /* some peer rests */
@@ -461,6 +461,7 @@ struct pdi_node {
     /* here */
     struct pdi_registry *registry;
     struct pdi_publisher *publishers;
+    uint64_t *publisher_bits;               /* five bit sets of peers for each */
     uint32_t publishers_used, readers_used; /* places at and above were never used */
     struct pdi_subscriber *readers;
     struct pdi_thing *things;
@@ -549,6 +550,7 @@ static inline uint16_t pdi_session_mark(uint64_t session)
 }
 
 /* memory.c */
+void pdi_memory_peer(struct pdi_node *node);
 uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples);
 
 /* chore.c: what was heard of sessions, and those that have ended */

@@ -8,9 +8,10 @@ static struct pdi_kept *entry(const struct pdi_order *order, int64_t number)
     return &order->kept[(uint64_t)number & (order->capacity - UINT64_C(1))];
 }
 
+/* A number that is not below `expected`. */
 static bool is_kept(const struct pdi_order *order, int64_t number)
 {
-    return entry(order, number)->slot != PDI_ORDER_EMPTY;
+    return number < order->marked && entry(order, number)->slot != PDI_ORDER_EMPTY;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -18,25 +19,23 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Clean entries from expected up to `stop`, or to the first kept number before it, which is the
- * answer. At most `capacity` steps: the entries from `marked` on are clean. */
-static int64_t wipe(struct pdi_order *order, int64_t stop)
+/* The entry of a number at or above `expected` that is to be written. Entries are made empty only here, when they are
+ * first needed: what was in memory before, or is of numbers long past, lies at or above `marked` and is never read.
+ * At most `capacity` steps, and one for each number in all. */
+static struct pdi_kept *mark(struct pdi_order *order, int64_t number)
 {
-    int64_t last = earlier(stop, order->marked);
-    for (int64_t number = order->expected; number < last; number++) {
-        if (is_kept(order, number)) {
-            return number;
-        }
-        entry(order, number)->asked = 0;
+    int64_t first = order->marked > order->expected ? order->marked : order->expected;
+    for (int64_t next = first; next <= number; next++) {
+        *entry(order, next) = (struct pdi_kept){.slot = PDI_ORDER_EMPTY};
     }
-    return stop;
+    order->marked = order->marked > number ? order->marked : number + 1;
+    return entry(order, number);
 }
 
 /* Expects `base`, and knows of `count` numbers from there on. */
 static void begin(struct pdi_order *order, int64_t base, uint64_t count)
 {
     PDI_CHECK(order->count == 0);
-    wipe(order, order->marked);
     order->synched = 1;
     order->behind = 0;
     order->expected = base;
@@ -54,9 +53,6 @@ int pdi_order_init(struct pdi_order *order, const struct pdi_seq *seq, struct pd
     }
     *order = (struct pdi_order){
         .seq = seq, .kept = kept, .capacity = capacity, .reach = PDI_ORDER_MASK_BITS + 1};
-    for (uint32_t i = 0; i < capacity; i++) {
-        kept[i] = (struct pdi_kept){.slot = PDI_ORDER_EMPTY};
-    }
     return PYDDSI_OK;
 }
 
@@ -90,23 +86,16 @@ enum pdi_order_verdict pdi_order_input_other(struct pdi_order *order, uint64_t s
 
 void pdi_order_keep(struct pdi_order *order, int64_t number, const struct pdi_kept *kept)
 {
-    struct pdi_kept *into = entry(order, number);
     PDI_CHECK(number >= order->expected && number < order->end);
     PDI_CHECK(number - order->expected < order->capacity);
-    PDI_CHECK(into->slot == PDI_ORDER_EMPTY && kept->slot != PDI_ORDER_EMPTY);
-    *into = *kept;
+    PDI_CHECK(!is_kept(order, number) && kept->slot != PDI_ORDER_EMPTY);
+    *mark(order, number) = *kept;
     order->count++;
-    if (order->marked <= number) {
-        order->marked = number + 1;
-    }
 }
 
 void pdi_order_advance_marked(struct pdi_order *order)
 {
-    struct pdi_kept *kept = entry(order, order->expected);
-    order->count -= kept->slot != PDI_ORDER_EMPTY;
-    kept->slot = PDI_ORDER_EMPTY;
-    kept->asked = 0;
+    order->count -= entry(order, order->expected)->slot != PDI_ORDER_EMPTY;
 }
 
 /* Whether a SYNCH from behind is the one too many. Once it is, it stays so until the next thing
@@ -164,7 +153,12 @@ int pdi_order_skip(struct pdi_order *order, struct pdi_gap *gap)
         return PYDDSI_END;
     }
     int64_t first = order->expected;
-    int64_t stop = wipe(order, order->base);
+    int64_t last = earlier(order->base, order->marked);
+    int64_t stop = first;
+    while (stop < last && !is_kept(order, stop)) { /* at most `capacity` steps */
+        stop++;
+    }
+    stop = stop < last ? stop : order->base;
     if (stop == first) {
         return PYDDSI_END;
     }
@@ -180,22 +174,19 @@ int pdi_order_clear(struct pdi_order *order, struct pdi_kept *kept)
     }
     /* From the top, so that `marked` remembers how far it got and all calls together look at no
      * entry twice. That a missing one was asked for is forgotten; it does no harm. */
-    struct pdi_kept *last;
     do {
         order->marked--;
-        last = entry(order, order->marked);
-        last->asked = 0;
-    } while (last->slot == PDI_ORDER_EMPTY);
-    *kept = *last;
-    last->slot = PDI_ORDER_EMPTY;
+    } while (entry(order, order->marked)->slot == PDI_ORDER_EMPTY);
+    *kept = *entry(order, order->marked);
     order->count--;
     return PYDDSI_OK;
 }
 
-/* Whether a missing number may be asked for. */
+/* Whether the number of this entry is missing, and may be asked for. */
 static bool is_askable(const struct pdi_kept *kept, pdi_time now, pdi_time wait)
 {
-    return kept->asked == 0 || pdi_time_add(kept->asked, wait) <= now;
+    return kept->slot == PDI_ORDER_EMPTY &&
+           (kept->asked == 0 || pdi_time_add(kept->asked, wait) <= now);
 }
 
 int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t *sn,
@@ -213,16 +204,12 @@ int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t
     }
     int64_t last = earlier(order->end, expected + reach);
     for (int64_t number = expected; number < last; number++) {
-        struct pdi_kept *kept = entry(order, number);
-        if (kept->slot != PDI_ORDER_EMPTY || !is_askable(kept, now, wait)) {
+        if (number < order->marked && !is_askable(entry(order, number), now, wait)) {
             continue;
         }
-        kept->asked = now > 0 ? now : 1;
+        mark(order, number)->asked = now > 0 ? now : 1;
         if (number > expected) {
             *mask |= UINT64_C(1) << (number - expected - 1);
-        }
-        if (order->marked <= number) {
-            order->marked = number + 1;
         }
     }
     return 1;
@@ -235,6 +222,6 @@ pdi_time pdi_order_due(const struct pdi_order *order, pdi_time wait)
         is_kept(order, expected)) {
         return PDI_TIME_NEVER;
     }
-    pdi_time asked = entry(order, expected)->asked;
+    pdi_time asked = expected < order->marked ? entry(order, expected)->asked : 0;
     return asked == 0 ? 0 : pdi_time_add(asked, wait);
 }

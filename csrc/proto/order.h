@@ -21,9 +21,10 @@
  *     ask      what the next ACKNACK says
  *
  * Invariants: expected <= end. Every kept number lies in expected .. expected + capacity - 1, where
- * it has an entry of its own; a number from `marked` on has a clean entry (nothing kept, never
- * asked for), which is what lets the usual path leave the table alone. Bytes from outside can move
- * all of these, but never break an invariant: no check stands on a number from the wire.
+ * it has an entry of its own; of a number from `marked` on nothing is kept and nothing was asked
+ * for, whatever its entry holds. So the usual path leaves the table alone, and a conduit that loses
+ * nothing never touches its memory. Bytes from outside can move all of these, but never break an
+ * invariant: no check stands on a number from the wire.
  *
  * Asking. An ACKNACK with a mask always asks for the expected number (the wire implies that bit),
  * so the expected one paces all: while it was asked for less than `wait` ago nothing is asked, and
@@ -98,9 +99,10 @@ struct pdi_order {
     int64_t behind_at; /* while this was expected; */
     pdi_time counted;  /* when the last one of them came */
     int64_t expected;
-    int64_t end;       /* one past the last number that is known to exist */
-    int64_t base;      /* the sender gave up what lies before it */
-    int64_t marked;    /* from here on every entry is clean */
+    int64_t end;  /* one past the last number that is known to exist */
+    int64_t base; /* the sender gave up what lies before it */
+    int64_t
+        marked; /* from here on nothing is kept and nothing was asked for, whatever the entries hold */
     uint32_t count;    /* how many are kept */
     int64_t best_next; /* best effort: the next number that is not old */
 };

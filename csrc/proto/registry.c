@@ -69,7 +69,7 @@ static void map_lay(struct pdi_map *map, uint32_t keys, const pyddsi_config *con
 {
     uint32_t capacity = map_capacity(keys);
     struct pdi_map_slot *slots = pdi_carve(carve, capacity, sizeof *slots);
-    uint64_t *used = pdi_carve(carve, PDI_BITSET_WORDS((size_t)capacity), sizeof *used);
+    uint64_t *used = pdi_carve_bits(carve, capacity);
     uint64_t seed[2] = {config->seed, ~config->seed + salt};
     if (slots != NULL)
         pdi_map_init(map, slots, used, capacity, seed);
@@ -94,7 +94,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
 {
     size_t said = (size_t)sizes->peers * sizes->locals;
     to->peers = pdi_carve(carve, sizes->peers, sizeof *to->peers);
-    to->joined = pdi_carve(carve, PDI_BITSET_WORDS((size_t)sizes->peers), sizeof *to->joined);
+    to->joined = pdi_carve_bits(carve, sizes->peers);
     to->said = pdi_carve(carve, said, 1);
     to->asides = pdi_carve(carve, sizes->peers, config->transaction_bytes);
     to->answers = pdi_carve(carve, (size_t)sizes->peers * sizes->answers, sizeof *to->answers);
@@ -110,7 +110,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
     to->predicates =
         slots_lay(&to->predicates_free, sizes->predicates, sizeof *to->predicates, carve);
     to->names = pdi_carve(carve, sizes->units, PDI_REGISTRY_UNIT);
-    uint64_t *pages = pdi_carve(carve, PDI_BITSET_WORDS((size_t)sizes->units), sizeof *pages);
+    uint64_t *pages = pdi_carve_bits(carve, sizes->units);
     to->late = pdi_carve(carve, 1, sizeof *to->late);
     to->changes = pdi_carve(carve, sizes->changes, sizeof *to->changes);
     map_lay(&to->topic_map, sizes->topics, config, 1, carve);
@@ -121,8 +121,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
     pdi_pages_init(&to->name_pages, pages, sizes->units);
     pdi_late_init(to->late);
     pdi_carve_clear(carve, to->peers, sizes->peers * sizeof *to->peers);
-    pdi_carve_clear(carve, to->joined, PDI_BITSET_WORDS((size_t)sizes->peers) * sizeof *to->joined);
-    memset(to->said, PDI_SAID_NOTHING, said);
+    pdi_carve_clear(carve, to->said, said); /* PDI_SAID_NOTHING */
 }
 
 #define LANE(array, member) ((struct pdi_lane){&(array)->member, sizeof *(array)})

@@ -208,6 +208,7 @@ int pdi_assembler_init(struct pdi_assembler *assembler, uint8_t *memory, uint64_
         series[index] = (struct pdi_series){
             .head = PDI_SERIES_NONE, .link = index + 1 < series_max ? index + 1 : PDI_SERIES_NONE};
     }
+    memset(used, 0, PDI_BITSET_WORDS((size_t)pages) * sizeof *used);
     return pdi_pages_init(&assembler->pages, used, pages);
 }
 

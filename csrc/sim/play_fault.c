@@ -156,7 +156,12 @@ static void say_farewell(struct pdi_play *play, int at)
     struct pdi_node *node = pdi_world_enter(&play->world, at, &now);
     if (node == NULL)
         return;
+    pyddsi_stats stats;
     pdi_node_close(node, now);
+    pdi_node_stats(node, &stats);
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_BOOKS, stats.rings_used == 0, at,
+                    "it has closed, and %llu samples in rings have no line",
+                    (unsigned long long)stats.rings_used);
     pdi_world_leave(&play->world, at);
     pdi_play_crash(play, at);
 }

@@ -22,9 +22,7 @@ static bool heap_grow(struct pdi_world *world, uint32_t items)
     uint32_t *places = realloc(heap->places, items * sizeof(*places));
     if (places == NULL)
         return false;
-    for (uint32_t item = world->heap_room; item < items; item++) {
-        places[item] = PDI_HEAP_NOWHERE;
-    }
+    memset(places + world->heap_room, 0, (items - world->heap_room) * sizeof(*places));
     heap->places = places;
     heap->capacity = heap->items_max = world->heap_room = items;
     return true;

@@ -41,6 +41,7 @@ COMMANDS = {
     "replay": "play a capture again: into a session, as datagrams, or into a node",
     "spark": "say whether a Spark can read captures, and how it gets what it needs",
     "sim": "play scenarios in the simulator and check them",
+    "completion": "print what makes bash, zsh or fish complete commands and options",
 }
 
 
@@ -92,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"pyddsi {pyddsi.__version__}")
             return 0
         if "run" not in options:
-            top.error("the following arguments are required: COMMAND")
+            top.print_help()
+            return 0
         status: int = options.run(options)
         sys.stdout.flush()
     except (PyddsiError, UsageError) as error:

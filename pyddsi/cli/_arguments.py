@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Parser",
     "UsageError",
+    "add_duration",
     "add_json",
     "amount",
     "byte_count",
     "exact",
-    "interval",
     "port",
     "resource",
     "span",
+    "span_above_0",
     "whole_number",
 ]
 
@@ -120,14 +121,6 @@ def _real(word: str) -> float:
         return -1.0
 
 
-def interval(word: str) -> float:
-    """Reads a time in seconds."""
-    seconds = _real(word)
-    if not 0 <= seconds <= 1e9:
-        _refused(word, "a number of seconds, such as 0.5 or 10")
-    return seconds
-
-
 def span(word: str) -> float:
     """Reads a time with its unit: 300us, 5ms, 1s, 10min, 2h; without one it is in seconds."""
     from fractions import Fraction  # noqa: PLC0415 - few commands have such times
@@ -141,6 +134,22 @@ def span(word: str) -> float:
     if not 0 <= seconds <= 1e9:
         _refused(word, "a time such as 300us, 5ms, 1s or 2h")
     return seconds
+
+
+def span_above_0(word: str) -> float:
+    """Reads a time that is not 0."""
+    seconds = span(word)
+    if not seconds:
+        _refused(word, "a time above 0, such as 5ms, 1s or 2h")
+    return seconds
+
+
+def add_duration(
+    parser: argparse.ArgumentParser, what: str, default: float | None = None, *, zero: bool = False
+) -> None:
+    """How long a command goes on."""
+    kind = span if zero else span_above_0
+    parser.add_argument("--duration", metavar="TIME", type=kind, default=default, help=what)
 
 
 def exact(word: str) -> Fraction:

@@ -138,17 +138,15 @@ def add_meter(parser: read.Parser) -> None:
     )
     parser.add_argument(
         "--every",
-        metavar="S",
-        type=read.amount,
+        metavar="TIME",
+        type=read.span_above_0,
         default=EVERY,
-        help="seconds from one report to the next (default: 1)",
+        help="from one report to the next (default: 1s)",
     )
     parser.add_argument(
         "--count", metavar="N", type=read.whole_number(1), help="end after so many samples"
     )
-    parser.add_argument(
-        "--seconds", metavar="S", type=read.amount, help="end after so long (default: Ctrl-C ends)"
-    )
+    read.add_duration(parser, "end after so long (default: Ctrl-C ends)")
     read.add_json(parser, "one JSON object a resource and report")
     add_session(parser, metrics=True)
 
@@ -193,7 +191,7 @@ def _report_until_end(
     report: Callable[..., None],
 ) -> None:
     now = time.monotonic()
-    end = math.inf if options.seconds is None else now + options.seconds
+    end = math.inf if options.duration is None else now + options.duration
     due = min(end, now + options.every)
     while now < end:
         for _ in watch(session, subscribers, due, meters):

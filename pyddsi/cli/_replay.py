@@ -189,7 +189,7 @@ def show_deliveries(options: argparse.Namespace, one: CoreReplay, *, quiet: bool
             }
             print(json.dumps(plain | content(made.data)))
             continue
-        name = "(by name)" if made.resource is None else str(made.resource)
+        name = shown(str(made.resource).encode(), whole=True)
         print(
             f"{paint('dim', f'{made.at_ns / 1e9:12.6f}')}  c{made.conduit} {made.number:<6} {paint('cyan', name)}  "
             f"{shown(made.data)}"

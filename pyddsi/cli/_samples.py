@@ -44,7 +44,7 @@ def line(sample: Sample, paint: Paint, *, whole: bool = False) -> str:
     """A line of the output: when, what, and the bytes."""
     seconds, rest = divmod(sample.time_ns, 1_000_000_000)
     clock = time.strftime("%H:%M:%S", time.localtime(seconds))
-    name = "(by name)" if sample.resource is None else str(sample.resource)
+    name = shown(str(sample.resource).encode(), whole=True)
     return (
         paint("dim", f"{clock}.{rest // 1000:06d}")
         + f"  {paint('cyan', name)}  {shown(bytes(sample), whole=whole)}"

@@ -8,10 +8,26 @@ import sys
 from collections.abc import Container, Iterable, Sequence
 from typing import TextIO
 
-__all__ = ["Live", "Paint", "duration", "lively", "many", "percentile", "say", "size", "table"]
+__all__ = [
+    "Live",
+    "Paint",
+    "duration",
+    "lively",
+    "many",
+    "percentile",
+    "printable",
+    "say",
+    "shortened",
+    "size",
+    "table",
+]
 
 CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+GAP = 2
+"""Spaces between two columns."""
+TEXT_MIN = 12
+"""Columns of text are not made narrower than this."""
 
 
 def say(text: str) -> None:
@@ -29,7 +45,8 @@ class Paint:
     """Colours, where there is a terminal and NO_COLOR is not set."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.on = lively(stream) and not os.environ.get("NO_COLOR")
+        self.terminal = lively(stream)
+        self.on = self.terminal and not os.environ.get("NO_COLOR")
 
     def __call__(self, colour: str, text: str) -> str:
         return f"\033[{CODES[colour]}m{text}\033[0m" if self.on and text else text
@@ -73,6 +90,32 @@ class Live:
             self._height = 0
 
 
+def printable(text: str) -> str:
+    """Text of others on one line: a newline or an escape in it would draw where it likes."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, or its beginning and its end around a mark: names of resources differ at their ends."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return text[: width - 1 - end] + "…" + text[len(text) - end :]
+
+
+def _fitted(widths: list[int], left: Container[int], room: int) -> list[int]:
+    """Widths that fit: columns of text shrink, the widest first, and numbers keep theirs."""
+    found = list(widths)
+    excess = sum(found) + GAP * (len(found) - 1) - room
+    while excess > 0:
+        wide = max((i for i in range(len(found)) if i in left), key=found.__getitem__)
+        if found[wide] <= TEXT_MIN:
+            break
+        found[wide] -= 1
+        excess -= 1
+    return found
+
+
 def table(
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
@@ -80,16 +123,21 @@ def table(
     *,
     left: Container[int] = (0,),
 ) -> list[str]:
-    """Rows below their heads; the columns in `left` begin at the left, the others end at the right."""
-    cells = [list(row) for row in rows]
+    """
+    Rows below their heads; the columns in `left` hold text and begin at the left, the others hold numbers and end at the
+    right. On a terminal the table is as wide as that at most.
+    """
+    cells = [[printable(text) for text in row] for row in rows]
     widths = [max(len(row[i]) for row in [list(heads), *cells]) for i in range(len(heads))]
+    if paint.terminal:
+        widths = _fitted(widths, left, shutil.get_terminal_size().columns)
 
     def line(row: Sequence[str]) -> str:
         parts = [
-            text.ljust(width) if i in left else text.rjust(width)
+            shortened(text, width).ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
-        return "  ".join(parts).rstrip()
+        return (" " * GAP).join(parts).rstrip()
 
     return [paint("bold", line(heads)), *map(line, cells)]
 

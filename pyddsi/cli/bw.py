@@ -16,14 +16,14 @@ Measure how many bytes samples of a resource bring in a second, and how large th
 EXAMPLES = """\
 examples:
   pyddsi bw plant/camera
-  pyddsi bw 'plant/**' --every 5
-  pyddsi bw plant/camera --seconds 10 --json | tail -1 | jq .bytes_per_second
+  pyddsi bw 'plant/**' --every 5s
+  pyddsi bw plant/camera --duration 10s --json | tail -1 | jq .bytes_per_second
 
-On a terminal the table changes in its place; otherwise there is a report every --every seconds. The exit status is 1 if
+On a terminal the table changes in its place; otherwise there is a report every --every. The exit status is 1 if
 nothing came.
 """
 
-HEADS = ("resource", "bytes/s", "samples/s", "least", "mean", "most", "window")
+HEADS = ("resource", "bytes/s", "samples/s", "least", "mean", "most", "of")
 
 
 def add(parser: Parser) -> None:

@@ -311,6 +311,7 @@ def _print_counts(decoder: Decoder) -> None:
         return
     for name, count in counts.items():
         print(f"{name:13} {count:9d}")
+    sys.stdout.flush()  # a full disk is told in place of the sum, not after it
     total = sum(counts.values())
     print(
         f"{total} messages in {decoder.packets} packets, {decoder.malformed} malformed",

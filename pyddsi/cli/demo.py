@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,12 +24,13 @@ from pyddsi.cli._show import Paint, duration, many
 DESCRIPTION = """\
 Show what pyddsi does, and explain it on the way: this process and two others find each other, samples go through shared
 memory and through sockets, one process is killed, and what it did not get is in the ledger. In the end there is a recording
-of it, and a page that says what was odd. Takes a few seconds, needs no network, and meets nobody else.
+of it, which --output keeps, and a page that says what was odd. Takes a few seconds, needs no network, and meets nobody else.
 """
 
 EXAMPLES = """\
 examples:
   pyddsi demo
+  pyddsi demo --output demo/     the recording, and the page that is made of it
   pyddsi demo --captures         the protocol on the wire; needs a source tree
 """
 
@@ -42,6 +42,7 @@ ATTACH_SECONDS = 2.0
 NAME = "demo/robot/7/pose"
 PATTERN = "demo/robot/*/pose"
 WIDTH = 100
+COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 LINE = 126  # of what was seen
 
 
@@ -54,6 +55,13 @@ def add(parser: read.Parser) -> None:
         nargs="?",
         const=Path("captures"),
         help="show the golden captures of a source tree instead",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="where the recording and its page stay (default: nothing stays)",
     )
     read.add_json(parser, "one JSON object a step, without the explanations")
 
@@ -76,7 +84,7 @@ class Teller:
         print("\n" + self._paint("bold", f"{self._steps}. {title}"))
         print(textwrap.fill(" ".join(text.split()), WIDTH), flush=True)
 
-    def show(self, line: str, **facts: Any) -> None:
+    def show(self, line: str, colour: str = "cyan", **facts: Any) -> None:
         """What was seen."""
         if self._plain:
             print(json.dumps(facts), flush=True)
@@ -84,7 +92,7 @@ class Teller:
             import textwrap  # noqa: PLC0415 - as above
 
             for part in textwrap.wrap(line, LINE, subsequent_indent="  ") or [""]:
-                print(f"   {self._paint('cyan', part)}", flush=True)
+                print(f"   {self._paint(colour, part)}", flush=True)
 
 
 class _Other:
@@ -256,8 +264,8 @@ def _books(tell: Teller, session: pyddsi.Session, survivor: _Other) -> None:
     )
 
 
-def look_back(tell: Teller, path: Path) -> None:
-    """Analyse what was recorded of all this, beside which the page is written."""
+def look_back(tell: Teller, path: Path, *, kept: bool) -> None:
+    """Analyse what was recorded of all this; if it is kept, the page is written beside it."""
     tell.step(
         "It was recorded, and can be looked at",
         """Whatever this session said and heard stands in a capture, which Wireshark reads as well. `pyddsi analyse` says what
@@ -267,7 +275,15 @@ def look_back(tell: Teller, path: Path) -> None:
     from pyddsi.capture.report import collect, render  # noqa: PLC0415
 
     for finding in opened(path).info().findings:
-        tell.show(f"{finding.severity}: {finding.text}", finding=finding.kind, text=finding.text)
+        tell.show(
+            f"{finding.severity}: {finding.text}",
+            COLOURS[finding.severity],
+            finding=finding.kind,
+            text=finding.text,
+        )
+    if not kept:
+        tell.show("pyddsi demo --output FOLDER keeps the recording, and makes a page of it")
+        return
     page = path.with_suffix(".html")
     try:
         page.write_text(render(collect(opened(path))), encoding="utf-8")
@@ -312,6 +328,13 @@ def _story(tell: Teller, path: Path) -> None:
         _books(tell, session, others[0])
 
 
+def _tell_all(tell: Teller, folder: Path, *, kept: bool) -> None:
+    """The story, and what can be seen of it afterwards."""
+    path = folder / "demo.pcapng"
+    _story(tell, path)
+    look_back(tell, path, kept=kept)
+
+
 def run(options: argparse.Namespace) -> int:
     """Tell the story."""
     if options.captures is not None:
@@ -320,18 +343,16 @@ def run(options: argparse.Namespace) -> int:
         show(options.captures)
         return 0
     tell = Teller(plain=options.json)
-    folder = Path(tempfile.mkdtemp(prefix="pyddsi-demo-"))
-    told = False
     try:
-        _story(tell, folder / "demo.pcapng")
-        look_back(tell, folder / "demo.pcapng")
-        told = True
+        if options.output is not None:
+            options.output.mkdir(parents=True, exist_ok=True)
+            _tell_all(tell, options.output, kept=True)
+        else:
+            with tempfile.TemporaryDirectory(prefix="pyddsi-demo-") as folder:
+                _tell_all(tell, Path(folder), kept=False)
     except TimeoutError as error:
         print(f"pyddsi: {error}\npyddsi: `pyddsi doctor` looks for the cause", file=sys.stderr)
         return 1
-    finally:
-        if not told:
-            shutil.rmtree(folder)
     if not options.json:
         print(
             "\nNow in two terminals:  pyddsi sub 'plant/**'   and   pyddsi pub plant/robot/7/pose hello\n"

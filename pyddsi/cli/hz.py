@@ -16,14 +16,14 @@ deviation, over the latest --window samples. Publishers are never held up by thi
 EXAMPLES = """\
 examples:
   pyddsi hz plant/robot/7/pose
-  pyddsi hz 'plant/**' --every 5
-  pyddsi hz plant/robot/7/pose --seconds 10 --json | tail -1 | jq .per_second
+  pyddsi hz 'plant/**' --every 5s
+  pyddsi hz plant/robot/7/pose --duration 10s --json | tail -1 | jq .per_second
 
-On a terminal the table changes in its place; otherwise there is a report every --every seconds. The exit status is 1 if
+On a terminal the table changes in its place; otherwise there is a report every --every. The exit status is 1 if
 nothing came.
 """
 
-HEADS = ("resource", "rate", "least", "mean", "most", "deviation", "window")
+HEADS = ("resource", "rate", "least", "mean", "most", "stdev", "of")
 
 
 def add(parser: Parser) -> None:
@@ -35,7 +35,7 @@ def _shown(found: list[Measured], paint: Paint) -> list[str]:
     rows = [
         [
             str(one.resource),
-            f"{one.per_second:,.3f}/s",
+            f"{one.per_second:,.{1 if one.per_second >= 1000 else 3}f}/s",
             duration(one.interval_min),
             duration(one.interval_mean),
             duration(one.interval_max),

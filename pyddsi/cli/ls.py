@@ -27,7 +27,7 @@ publishers send them here for that time, and are never held up.
 EXAMPLES = """\
 examples:
   pyddsi ls
-  pyddsi ls 'plant/**' --rates --seconds 10
+  pyddsi ls 'plant/**' --rates --duration 10s
   pyddsi ls --json | jq -r .resource
 
 A number stands for what has no name. The exit status is 1 if there is nothing.
@@ -53,12 +53,8 @@ def add(parser: read.Parser) -> None:
         help="a name, or a pattern (default: **, all)",
     )
     parser.add_argument("--rates", action="store_true", help="count samples, too")
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=read.amount,
-        default=SECONDS,
-        help=f"how long to wait for answers, and to count (default: {SECONDS})",
+    read.add_duration(
+        parser, f"how long to wait for answers, and to count (default: {SECONDS}s)", SECONDS
     )
     read.add_json(parser, "one JSON object a resource")
     add_session(parser)
@@ -139,7 +135,7 @@ def _listen(
     """Wait as long as wanted, and count meanwhile if that is wanted."""
     subscribers = [observed(session, options.pattern)] if options.rates else []
     live, paint = Live(sys.stdout), Paint(sys.stdout)
-    end = start + options.seconds
+    end = start + options.duration
     try:
         while (now := time.monotonic()) < end:
             for _ in watch(session, subscribers, min(end, now + LOOK), meters):

@@ -30,7 +30,7 @@ examples:
   pyddsi perf --serve            on the other machine, or in another terminal
   pyddsi perf
   pyddsi perf --size 8,1k --batch 64
-  pyddsi perf --size 64k --loan --seconds 3
+  pyddsi perf --size 64k --loan --duration 3s
   pyddsi perf --no-shared --json
 
 --serve needs no options: it does as the other side says. The exit status is 1 if nobody serves, or a sample was lost.
@@ -62,9 +62,7 @@ def add(parser: read.Parser) -> None:
         default=list(SIZES),
         help=f"of the samples (default: {','.join(map(str, SIZES))})",
     )
-    parser.add_argument(
-        "--seconds", metavar="S", type=read.amount, default=1.0, help="for each size (default: 1)"
-    )
+    read.add_duration(parser, "for each size (default: 1s)", 1.0)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--batch", metavar="N", type=read.whole_number(1, 65536), help="samples for each call"
@@ -78,8 +76,8 @@ def add(parser: read.Parser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        metavar="S",
-        type=read.amount,
+        metavar="TIME",
+        type=read.span_above_0,
         default=5.0,
         help="how long to wait for the other side (default: 5 s)",
     )
@@ -258,7 +256,7 @@ class _Client:
 
     def _stream(self, length: int) -> int:
         put = self._putter(length)
-        until, sent = time.monotonic() + self._options.seconds, 0
+        until, sent = time.monotonic() + self._options.duration, 0
         while time.monotonic() < until:
             sent += put()
         self._session.flush()
@@ -306,7 +304,7 @@ class _Client:
 
     def _timed(self, asker: Asker) -> Iterator[float]:
         asker.reach(self._options.timeout)
-        until = time.monotonic() + self._options.seconds / 2
+        until = time.monotonic() + self._options.duration / 2
         number = 0
         while number == 0 or time.monotonic() < until:
             start = asker.put(number)

@@ -52,10 +52,10 @@ def add(parser: read.Parser) -> None:
     )
     parser.add_argument(
         "--interval",
-        metavar="S",
-        type=read.interval,
+        metavar="TIME",
+        type=read.span,
         default=0.2,
-        help="seconds from one to the next; 0: when the answer is there (default: 0.2)",
+        help="from one to the next; 0: when the answer is there (default: 200ms)",
     )
     parser.add_argument(
         "--size",
@@ -66,8 +66,8 @@ def add(parser: read.Parser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        metavar="S",
-        type=read.amount,
+        metavar="TIME",
+        type=read.span_above_0,
         default=5.0,
         help="how long to wait for somebody who serves, and for an answer (default: 5 s)",
     )

@@ -33,18 +33,11 @@ The exit status is 1 if there is none.
 
 HEADS = ("pid", "cpu", "memory", "windows", "peer", "address", "command")
 SECONDS = 1.0
-COMMAND_MAX = 60
 
 
 def add(parser: read.Parser) -> None:
     """Its options."""
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=read.interval,
-        default=SECONDS,
-        help="how long to wait for answers (default: 1)",
-    )
+    read.add_duration(parser, "how long to wait for answers (default: 1s)", SECONDS, zero=True)
     read.add_json(parser, "one JSON object a session")
     add_session(parser)
 
@@ -83,7 +76,7 @@ def _row(peer: Peer | None, process: Process | None) -> list[str]:
             size(process.memory_bytes),
             str(process.lanes),
         ]
-        command = process.command[:COMMAND_MAX]
+        command = process.command
     name = "(another group)" if peer is None else peer.name
     return [*start, name, "-" if peer is None else str(peer.endpoint), command]
 
@@ -98,7 +91,7 @@ def _plain(process: Process | None) -> dict[str, object] | None:
 def run(options: argparse.Namespace) -> int:
     """List them."""
     with opened(options, shared_memory=False) as session:
-        peers = _peers.find(session, options.seconds)
+        peers = _peers.find(session, options.duration)
         there = [one for one in processes() if one.pid != os.getpid()]
         pairs = _paired(session, peers, there)
     if options.json:

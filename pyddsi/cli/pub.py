@@ -19,19 +19,21 @@ from pyddsi.cli._session import add_session, declaring, opened, unsent
 from pyddsi.cli._show import Live, duration, many, say, size
 
 DESCRIPTION = """\
-Publish samples of a resource: each DATA is one, or each file, or each line of standard input. Waits for a subscriber
-first, and at the end until everything has been acknowledged; then says what happened.
+Publish samples of a resource: each DATA is one, or each file, or each line of standard input. Waits first until a
+subscriber has been found and no further one follows at once (with --wait N: until N have), and at the end until everything
+has been acknowledged; then says what happened.
 """
 
 EXAMPLES = """\
 examples:
   pyddsi pub plant/robot/7/pose hello
+  pyddsi pub plant/robot/7/pose --wait 3 hello
   pyddsi pub plant/robot/7/pose --rate 10 --count 100 hello
   tail -f log.txt | pyddsi pub plant/log
   pyddsi pub plant/map --file map.png
   pyddsi pub plant/load --size 1k --count 100000
 
-A NAME of digits alone is a plain number, for peers that declare no names. The exit status is 1 if nobody subscribed in
+A NAME of digits alone is a plain number, for peers that declare no names. The exit status is 1 if too few subscribed in
 time, or if a sample was dropped.
 """
 
@@ -42,6 +44,8 @@ PROGRESS_SECONDS = 0.25
 HURRY = 1.0
 """How long the end may take when not all is acknowledged after --timeout, or when Ctrl-C was pressed."""
 HINT_SECONDS = 0.5
+TOGETHER = 0.2
+"""Subscribers that run already are found within this of each other: each answers the same SCOUT."""
 
 
 def add(parser: read.Parser) -> None:
@@ -62,15 +66,23 @@ def add(parser: read.Parser) -> None:
         help="how many samples; DATA and files are repeated (default: each once; made-up ones: until Ctrl-C)",
     )
     parser.add_argument("--rate", metavar="R", type=read.amount, help="so many samples a second")
-    parser.add_argument(
-        "--no-wait", action="store_true", help="publish at once, whether somebody subscribes or not"
+    first = parser.add_mutually_exclusive_group()
+    first.add_argument(
+        "-w",
+        "--wait",
+        metavar="N",
+        type=read.whole_number(1),
+        help="publish when so many sessions subscribe (default: those that are found together with the first)",
+    )
+    first.add_argument(
+        "--no-wait", action="store_true", help="publish at once, whether anything subscribes or not"
     )
     parser.add_argument(
         "--timeout",
-        metavar="S",
-        type=read.interval,
+        metavar="TIME",
+        type=read.span,
         default=PATIENCE,
-        help="how long to wait for a subscriber, and for room (default: 10 s)",
+        help="how long to wait for subscribers, and for room (default: 10s)",
     )
     parser.add_argument(
         "--best-effort", action="store_true", help="what is lost on the way is not sent again"
@@ -171,15 +183,27 @@ class _Run:
             self._live.show([f"{many(self.samples, 'sample')}, {rate:,.0f} a second"])
 
 
-def _found_subscriber(options: argparse.Namespace, publisher: pyddsi.Publisher) -> bool:
-    """Whether somebody subscribes in time; says what it waits for when that takes long."""
-    if not publisher.session.wait(min(HINT_SECONDS, options.timeout), lambda: publisher.matched):
-        say(f"waiting for a subscriber of {options.name!r} (--no-wait does not)")
+def _found_subscribers(options: argparse.Namespace, publisher: pyddsi.Publisher) -> bool:
+    """Whether there are as many in time as are wanted; says what it waits for when that takes long."""
+    session, wanted = publisher.session, options.wait or 1
+    hint = min(HINT_SECONDS, options.timeout)
+    if not session.wait(hint, lambda: len(publisher.matched) >= wanted):
+        whom = "a subscriber" if wanted == 1 else f"{wanted} subscribers"
+        say(f"waiting for {whom} of {options.name!r} (--no-wait does not)")
     try:
-        publisher.wait_matched(timeout=options.timeout)
+        publisher.wait_matched(wanted, timeout=options.timeout)
     except TimeoutError as error:
         say(str(error))
         return False
+    if options.wait is None:
+        found = 0
+
+        def another() -> bool:
+            return len(publisher.matched) > found
+
+        while another():  # ends when no further one follows
+            found = len(publisher.matched)
+            session.wait(TOGETHER, another)
     return True
 
 
@@ -236,7 +260,7 @@ def run(options: argparse.Namespace) -> int:
         with declaring():
             reliable = False if options.best_effort else None
             publisher = session.publisher(options.name, reliable=reliable)
-        if not options.no_wait and not _found_subscriber(options, publisher):
+        if not options.no_wait and not _found_subscribers(options, publisher):
             return 1
         one = _Run(options, publisher)
         status, most = 0, len(publisher.matched)

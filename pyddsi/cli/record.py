@@ -93,7 +93,7 @@ def add(parser: read.Parser) -> None:
     group.add_argument(
         "--overwrite", action="store_true", help="files that exist, instead of an error"
     )
-    parser.add_argument("--duration", type=read.span, metavar="TIME", help="end after this: 10s")
+    read.add_duration(parser, "end after this: 10s", zero=True)
     parser.add_argument(
         "--count", type=read.whole_number(1), metavar="N", help="end after so many packets"
     )

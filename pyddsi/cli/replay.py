@@ -31,10 +31,10 @@ Play a capture again (pcap, pcapng, gzipped or not; several files are one record
 EXAMPLES = """\
 examples:
   pyddsi replay night.pcap
-  pyddsi replay night.pcap --speed 10 --from 60 --until 90
+  pyddsi replay night.pcap --speed 10 --from 60 --to 90
   pyddsi replay night.pcap --pps 500 --loop 0 --gap 1s --group 239.255.9.9:7447
-  pyddsi replay night.pcap --mode raw --to 127.0.0.1:9000 --max
-  pyddsi replay night.pcap --mode raw --map 10.77.0.0/16=127.77.0.0/16 --port 7447=17447 --interface lo
+  pyddsi replay night.pcap --mode raw --send-to 127.0.0.1:9000 --max
+  pyddsi replay night.pcap --mode raw --map 10.77.0.0/16=127.77.0.0/16 --map-port 7447=17447 --interface lo
   pyddsi replay night.pcap --mode raw --speed 2 --as-file faster.pcapng
   pyddsi replay night.pcap --mode core --side 10.77.0.2:7447 --json
 
@@ -46,7 +46,7 @@ PATIENCE = 10.0
 HURRY = 1.0
 RESOURCES_MIN = 1024
 ONLY = {
-    "raw": ("to", "map", "port", "as_file"),
+    "raw": ("send_to", "map", "map_port", "as_file"),
     "session": ("no_wait", "timeout", "group", "peer", "no_shared", "config", "metrics"),
     "core": ("side",),
 }
@@ -77,6 +77,19 @@ def _address(word: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _until(word: str) -> float | datetime:
+    with suppress(ValueError):
+        address_of(word)
+        raise argparse.ArgumentTypeError(f"{word!r} is no moment; --send-to says where to send")
+    return _moment(word)
+
+
+def _well_known(word: str) -> int:
+    if "=" in word:
+        raise argparse.ArgumentTypeError(f"{word!r} is no port; --map-port makes one of another")
+    return read.whole_number(1, 65535)(word)
+
+
 def _pair(word: str, what: str) -> tuple[str, str]:
     one, mark, two = word.partition("=")
     if not (one and mark and two):
@@ -99,11 +112,11 @@ def add(parser: Parser) -> None:
         "--mode", choices=["session", "raw", "core"], default="session", help="see above"
     )
     parser.add_argument(
-        "--well-known",
+        "--port",
         metavar="PORT",
-        type=read.whole_number(1, 65535),
+        type=_well_known,
         default=7447,
-        help="the port by which the protocol is found (default: 7447)",
+        help="a well-known port of the protocol (default: 7447)",
     )
     read.add_json(parser, "say what happened as JSON")
     part = parser.add_argument_group("which part")
@@ -114,7 +127,7 @@ def add(parser: Parser) -> None:
         type=_moment,
         help="from then on: seconds from the start, or a time of day (UTC if it has no zone)",
     )
-    part.add_argument("--until", metavar="T", type=_moment, help="up to then")
+    part.add_argument("--to", dest="stop", metavar="T", type=_until, help="up to then")
     pace = parser.add_argument_group("how fast, and how often")
     rate = pace.add_mutually_exclusive_group()
     rate.add_argument(
@@ -148,7 +161,10 @@ def add(parser: Parser) -> None:
     )
     raw = parser.add_argument_group("--mode raw")
     raw.add_argument(
-        "--to", metavar="ADDRESS:PORT", type=_address, help="everything goes there, groups included"
+        "--send-to",
+        metavar="ADDRESS:PORT",
+        type=_address,
+        help="everything goes there, groups included",
     )
     raw.add_argument(
         "--map",
@@ -159,7 +175,7 @@ def add(parser: Parser) -> None:
         "what it is unless it is named",
     )
     raw.add_argument(
-        "--port",
+        "--map-port",
         metavar="N=M",
         type=_ports,
         action="append",
@@ -178,8 +194,8 @@ def add(parser: Parser) -> None:
     )
     session.add_argument(
         "--timeout",
-        metavar="S",
-        type=read.interval,
+        metavar="TIME",
+        type=read.span,
         help="how long to wait for a subscriber, and for room (default: 10 s)",
     )
     add_session(parser, metrics=True)
@@ -224,9 +240,9 @@ def _late(options: argparse.Namespace, late: replay.Lateness) -> int:
 def _raw(options: argparse.Namespace, recording: Recording, pace: Pace) -> int:
     with declaring():
         route = Route(
-            to=options.to,
+            to=options.send_to,
             maps=dict(options.map or ()),
-            ports=dict(options.port or ()),
+            ports=dict(options.map_port or ()),
             interface=options.interface or "",
         )
     one = replay.RawReplay(recording, pace, route)
@@ -316,7 +332,7 @@ def run(options: argparse.Namespace) -> int:
     _fault(options)
     with declaring():
         recording = Recording(
-            options.files, start=options.start, until=options.until, well_known=options.well_known
+            options.files, start=options.start, until=options.stop, well_known=options.port
         )
         pace = Pace(
             speed=options.speed,

@@ -21,7 +21,7 @@ EXAMPLES = """\
 examples:
   pyddsi scout
   pyddsi scout --watch
-  pyddsi scout --count 1 --seconds 30 && echo somebody is there
+  pyddsi scout --count 1 --duration 30s && echo somebody is there
   pyddsi scout --peer 10.0.0.9:7447 --json | jq .name
 
 The exit status is 1 if nobody is there (or with --count fewer).
@@ -33,13 +33,7 @@ SECONDS = 2.0
 
 def add(parser: read.Parser) -> None:
     """Its options."""
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=read.interval,
-        default=SECONDS,
-        help="how long to wait for answers (default: 2)",
-    )
+    read.add_duration(parser, "how long to wait for answers (default: 2s)", SECONDS, zero=True)
     parser.add_argument(
         "--count", metavar="N", type=read.whole_number(1), help="end as soon as there are so many"
     )
@@ -73,7 +67,7 @@ def _watch(options: argparse.Namespace, session: pyddsi.Session) -> None:
 def run(options: argparse.Namespace) -> int:
     """Look around."""
     with opened(options) as session:
-        found = _peers.find(session, options.seconds, options.count)
+        found = _peers.find(session, options.duration, options.count)
         if options.json:
             for peer in found:
                 print(json.dumps(_peers.plain(peer)))
@@ -91,11 +85,11 @@ def run(options: argparse.Namespace) -> int:
             ]
             print("\n".join(table(HEADS, rows, Paint(sys.stdout), left=(0, 1, 2))), flush=True)
         if not found:
-            say(f"nobody answered within {options.seconds:g} s. {session.why_not(1)}")
+            say(f"nobody answered within {options.duration:g} s. {session.why_not(1)}")
         if options.watch:
             session.events()  # of those who have just been listed
             say("watching; Ctrl-C ends")
             _watch(options, session)
         elif found and options.count and len(found) < options.count:
-            say(f"{many(len(found), 'peer')} within {options.seconds:g} s, not {options.count}")
+            say(f"{many(len(found), 'peer')} within {options.duration:g} s, not {options.count}")
         return 0 if len(found) >= (options.count or 1) else 1

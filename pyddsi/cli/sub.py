@@ -18,7 +18,7 @@ Print the samples of one or more resources, or of all that a pattern covers, one
 
   time, resource, the bytes: as text if they are printable, else the first of them in hexadecimal digits
 
-Ends with Ctrl-C, after --count samples, or when none came for --timeout seconds.
+Ends with Ctrl-C, after --count samples, or when none came for --timeout.
 """
 
 EXAMPLES = """\
@@ -52,7 +52,7 @@ def add(parser: read.Parser) -> None:
         "--count", metavar="N", type=read.whole_number(1), help="end after so many samples"
     )
     parser.add_argument(
-        "--timeout", metavar="S", type=read.interval, help="end when none came for so many seconds"
+        "--timeout", metavar="TIME", type=read.span, help="end when none came for so long: 5s"
     )
     parser.add_argument(
         "--where",

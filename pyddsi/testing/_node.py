@@ -204,8 +204,18 @@ class Node(Declaring[Publisher, Subscriber]):
         timeout: float = TIMEOUT,
         wait: bool = True,
     ) -> bool:
-        """Publish a sample to a name that nobody declared, to all peers; otherwise as `Publisher.put`."""
-        path = ffi.from_buffer(names.Name(name).path.encode())
+        """
+        Publish a sample to a name without declaring it, to all peers; otherwise as `Publisher.put`.
+
+        Each sample carries the name, and has to fit one packet with it; a publisher is better for many samples. A pattern
+        reaches every subscriber that it has a name in common with.
+        """
+        parsed = names.Name(name)
+        if parsed.predicate is not None:
+            raise ValueError(
+                f"{name!r} asks for samples, so it is for subscribers: leave out ?{{...}}"
+            )
+        path = ffi.from_buffer(parsed.path.encode())
         view = payload(data)
         raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
         status = lib.PYDDSI_AGAIN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyddsi._declared import TIMEOUT, Declared
 from pyddsi._native import ffi, lib
-from pyddsi._values import whole
+from pyddsi._values import name_shown, whole
 from pyddsi.errors import ClosedError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Sample:
     data: its bytes, where the node has them: nothing was copied. The node keeps them until the last view of them is
         gone, or `release()` is called. When the node crashes, restarts or is closed its views are released, and then
         raise ValueError; `bytes(sample.data)` is a copy that stays
-    resource: its name, or its number where it has none; None: it came by name alone
+    resource: its name, or its number where it has none
     number: in its conduit, counted on without wrapping
     source: the name of the node that sent it
     time_ns: when its last byte came in, by the reader's clock
@@ -42,7 +42,12 @@ class Sample:
 
     def __init__(self, node: Node, raw: Any) -> None:
         self.data = node.lend(raw)
-        self.resource = node.name_of(raw.space, raw.resource)
+        self.resource: str | int
+        if raw.name_size:  # it came by name alone
+            name = raw.data - raw.name_gap - raw.name_size
+            self.resource = name_shown(ffi.buffer(name, raw.name_size))
+        else:
+            self.resource = node.name_of(raw.space, raw.resource) or 0
         self.number = int(raw.number)
         self.source = node.peer_name(raw.peer)
         self.time_ns = int(raw.time_ns)

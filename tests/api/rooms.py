@@ -11,6 +11,8 @@ import pyddsi
 TIMEOUT = 20.0
 """For waits that succeed: nothing depends on it unless all is lost."""
 
+COUNT = 200
+
 _count = itertools.count()
 
 
@@ -26,6 +28,26 @@ def two(**settings: Any) -> Iterator[tuple[pyddsi.Session, pyddsi.Session]]:
     settings.setdefault("group", group())
     with pyddsi.open(**settings) as one, pyddsi.open(**settings) as other:
         yield one, other
+
+
+def numbers(count: int = COUNT) -> list[bytes]:
+    """So many samples that differ."""
+    return [b"%d" % i for i in range(count)]
+
+
+def connected(
+    one: pyddsi.Session, other: pyddsi.Session
+) -> tuple[pyddsi.Publisher, pyddsi.Subscriber]:
+    """A publisher and its subscriber."""
+    sub = other.subscriber("a")
+    pub = one.publisher("a")
+    pub.wait_matched(timeout=TIMEOUT)
+    return pub, sub
+
+
+def listed(session: pyddsi.Session) -> int:
+    """How many samples of "a" the ledger has."""
+    return sum(drop.count for drop in session.drops() if drop.resource == "a")
 
 
 class Turn:

@@ -351,7 +351,7 @@ def test_shown(tmp_path: Path) -> None:
                 "--count",
                 "1",
                 "--json",
-                "--seconds",
+                "--duration",
                 "20",
             ],
             capture_output=True,

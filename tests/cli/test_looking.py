@@ -20,7 +20,7 @@ def test_scout(capsys: Captured) -> None:
         pyddsi.open(group=where, lease=7) as one,
         pyddsi.open(group=where, features=()) as other,
     ):
-        scout = ["scout", "--group", where, "--count", "2", "--seconds", str(TIMEOUT)]
+        scout = ["scout", "--group", where, "--count", "2", "--duration", str(TIMEOUT)]
         assert run(*scout, "--json") == 0
         found = {
             peer["name"]: peer for peer in map(json.loads, capsys.readouterr().out.splitlines())
@@ -37,15 +37,15 @@ def test_scout(capsys: Captured) -> None:
         rows = {line.split()[0]: line for line in lines}
         assert "  all extensions  " in rows[one.name]
         assert "  as zhe  " in rows[other.name]
-        assert run("scout", "--group", where, "--count", "3", "--seconds", "0.5") == 1
+        assert run("scout", "--group", where, "--count", "3", "--duration", "0.5") == 1
         assert "2 peers within 0.5 s, not 3" in capsys.readouterr().err
 
 
 def test_nobody(capsys: Captured) -> None:
     """Nobody would be nothing to talk about."""
-    assert run("scout", "--group", group(), "--seconds", "0.1") == 1
+    assert run("scout", "--group", group(), "--duration", "0.1") == 1
     assert "nobody answered within 0.1 s. There is no peer" in capsys.readouterr().err
-    assert run("ls", "--group", group(), "--seconds", "0.1") == 1
+    assert run("ls", "--group", group(), "--duration", "0.1") == 1
     assert "nothing like '**' within 0.1 s. There is no peer" in capsys.readouterr().err
 
 
@@ -53,7 +53,7 @@ def test_watch() -> None:
     """Who comes and goes would not be told, or Ctrl-C not end it cleanly."""
     where = group()
     for options in ([], ["--json"]):
-        with started(where, "scout", "--watch", "--seconds", "0", *options) as scout:
+        with started(where, "scout", "--watch", "--duration", "0", *options) as scout:
             scout.remark("watching")
             with pyddsi.open(group=where) as session:
                 come = scout.line()
@@ -108,7 +108,7 @@ def test_ls_with_rates(capsys: Captured) -> None:
     """Samples would not be counted, or be counted for another resource."""
     where = group()
     with started(where, "pub", "plant/a", "--size", "100", "--rate", "200", "--no-wait") as pub:
-        ls = ["ls", "--group", where, "--rates", "--seconds", "1"]
+        ls = ["ls", "--group", where, "--rates", "--duration", "1"]
         while run(*ls, "--json"):
             capsys.readouterr()
         row = json.loads(capsys.readouterr().out)
@@ -129,7 +129,7 @@ def test_interrupted_looks() -> None:
     where = group()
     with pyddsi.open(group=where) as session:
         for command in ("ls", "scout", "ps"):
-            with started(where, command, "--seconds", "1000") as look:
+            with started(where, command, "--duration", "1000") as look:
                 session.wait_event("connected", timeout=TIMEOUT)
                 status, _, _ = look.interrupt()
                 assert status == 130

@@ -86,7 +86,7 @@ def test_perf(options: list[str], capsys: Captured) -> None:
     where = group()
     with started(where, "perf", "--serve") as server:
         server.remark("serving as")
-        perf = ["perf", "--group", where, "--size", "8,1k", "--seconds", "0.05", *options]
+        perf = ["perf", "--group", where, "--size", "8,1k", "--duration", "0.05", *options]
         assert run(*perf, "--json") == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [row["size"] for row in rows] == [8, 1024]
@@ -104,7 +104,7 @@ def test_perf_as_table(capsys: Captured) -> None:
     where = group()
     with started(where, "perf", "--serve") as server:
         server.remark("serving as")
-        perf = ["perf", "--group", where, "--size", "64", "--seconds", "0.05", "--best-effort"]
+        perf = ["perf", "--group", where, "--size", "64", "--duration", "0.05", "--best-effort"]
         assert run(*perf) in {0, 1}
         heads, row = capsys.readouterr().out.splitlines()
         assert heads.split()[:3] == ["size", "samples/s", "bytes/s"]
@@ -116,7 +116,7 @@ def test_interrupted_perf() -> None:
     where = group()
     with started(where, "perf", "--serve") as server:
         server.remark("serving as")
-        perf = ["perf", "--size", "8," * 1000 + "8", "--seconds", "0.01", "--json"]
+        perf = ["perf", "--size", "8," * 1000 + "8", "--duration", "0.01", "--json"]
         with started(where, *perf) as client:
             assert json.loads(client.line())["size"] == 8
             assert client.interrupt()[0] == 130
@@ -188,7 +188,7 @@ def test_interrupted_rates(command: str) -> None:
 @pytest.mark.parametrize("command", ["hz", "bw"])
 def test_nothing_to_measure(command: str, capsys: Captured) -> None:
     """Silence would pass for a rate."""
-    assert run(command, "--group", group(), "x", "--seconds", "0.1") == 1
+    assert run(command, "--group", group(), "x", "--duration", "0.1") == 1
     printed = capsys.readouterr()
     assert not printed.out
     assert "no sample came. There is no peer" in printed.err

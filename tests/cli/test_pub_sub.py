@@ -44,6 +44,18 @@ def test_between_processes() -> None:
         assert "4 samples, 23 bytes in " in err
 
 
+def test_waits_for_all_that_are_wanted(capsys: Captured) -> None:
+    """A sample alone would go to the first subscriber that is found, and the others would miss it."""
+    where = group()
+    with pyddsi.open(group=where) as first, pyddsi.open(group=where) as second:
+        subs = [first.subscriber("log"), second.subscriber("log")]
+        assert run("pub", "--group", where, "log", "x", "--wait", "2") == 0
+        assert "1 sample (1 byte) to 2 peers in " in capsys.readouterr().out
+        assert [bytes(sub.recv(TIMEOUT)) for sub in subs] == [b"x", b"x"]
+        assert run("pub", "--group", where, "log", "x", "-w", "3", "--timeout", "200ms") == 1
+        assert "waiting for 3 subscribers of 'log'" in capsys.readouterr().err
+
+
 def test_line_leaves_at_once() -> None:
     """A line of a pipe would wait until the pipe ends."""
     where = group()

@@ -103,7 +103,7 @@ def test_session_in_turn_with_ctrl_c() -> None:
 
 def test_raw(target: socket.socket, capsys: Captured) -> None:
     """What is sent would not be what was recorded, or the summary say something else."""
-    command = ["replay", PUBSUB, "--mode", "raw", "--to", place(target)]
+    command = ["replay", PUBSUB, "--mode", "raw", "--send-to", place(target)]
     assert run(*command, "--max", "--json") == 0
     with read_datagrams(PUBSUB) as capture:
         assert [target.recv(65536) for _ in range(47)] == [bytes(item.data) for item in capture]
@@ -116,7 +116,7 @@ def test_raw(target: socket.socket, capsys: Captured) -> None:
         {},
     )
     assert set(said["senders"]) == {"10.77.0.1:48935", "10.77.0.2:46376"}
-    assert run(*command, "--speed", "5000", "--from", "1", "--until", "3") == 0
+    assert run(*command, "--speed", "5000", "--from", "1", "--to", "3") == 0
     out = capsys.readouterr().out
     assert out.startswith("4 packets (16 bytes) from 2 senders in ")
     assert "\n  10.77.0.1:48935 sent from 0.0.0.0:" in out
@@ -127,7 +127,7 @@ def test_raw(target: socket.socket, capsys: Captured) -> None:
 def test_raw_of_connections(target: socket.socket, capsys: Captured) -> None:
     """What came by TCP would be missing without a word."""
     files = [PUBSUB, str(CAPTURES / "tcp_pubsub.pcap")]
-    assert run("replay", *files, "--mode", "raw", "--to", place(target), "--max") == 0
+    assert run("replay", *files, "--mode", "raw", "--send-to", place(target), "--max") == 0
     assert (
         "36 packets came by TCP connections, and were left out: --mode session"
         in capsys.readouterr().out
@@ -141,7 +141,7 @@ def test_raw_without_end(target: socket.socket) -> None:
         PUBSUB,
         "--mode",
         "raw",
-        "--to",
+        "--send-to",
         place(target),
         "--loop",
         "0",
@@ -159,7 +159,7 @@ def test_raw_without_end(target: socket.socket) -> None:
 
 def test_late(target: socket.socket, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """A replay that was later than it may be would end with status 0."""
-    command = ["replay", PUBSUB, "--mode", "raw", "--to", place(target), "--speed", "5000"]
+    command = ["replay", PUBSUB, "--mode", "raw", "--send-to", place(target), "--speed", "5000"]
     assert run(*command, "--max-late", "1h") == 0
     capsys.readouterr()
     monkeypatch.setattr(Lateness, "percentile", lambda *_: 5_000_000)
@@ -174,7 +174,7 @@ def test_late(target: socket.socket, capsys: Captured, monkeypatch: pytest.Monke
 def test_file(tmp_path: Path, capsys: Captured) -> None:
     """A file would hold something else than what would be sent, or not be read again."""
     out = tmp_path / "out.pcapng"
-    mapped = ["--map", "10.77.0.0/16=192.168.0.0/16", "--port", "7447=17447", "--speed", "2"]
+    mapped = ["--map", "10.77.0.0/16=192.168.0.0/16", "--map-port", "7447=17447", "--speed", "2"]
     assert run("replay", PUBSUB, "--mode", "raw", *mapped, "--as-file", str(out)) == 0
     assert capsys.readouterr().out == f"47 packets (278 bytes) in {out}, which last 6.03 s\n"
     assert (
@@ -183,7 +183,7 @@ def test_file(tmp_path: Path, capsys: Captured) -> None:
             str(out),
             "--mode",
             "raw",
-            "--well-known",
+            "--port",
             "17447",
             "--as-file",
             str(tmp_path / "again.pcap"),
@@ -247,7 +247,7 @@ BAD = [
         "there is none from 1000 s until the end, so there is nothing to replay",
     ),
     (
-        [PUBSUB, "--until", "1999-01-01"],
+        [PUBSUB, "--to", "1999-01-01"],
         "there is none from the start until 1999-01-01 00:00:00, so",
     ),
     (["-"], "standard input can be read once"),
@@ -270,7 +270,7 @@ BAD = [
         "to an address of the other family; map both to the same",
     ),
     (
-        [PUBSUB, "--mode", "raw", "--to", "127.0.0.1:9", "--interface", "none0"],
+        [PUBSUB, "--mode", "raw", "--send-to", "127.0.0.1:9", "--interface", "none0"],
         "there is no interface 'none0'",
     ),
     (
@@ -282,7 +282,7 @@ BAD = [
         "rounds without end fill any disk",
     ),
     (
-        ["captures/tcp_pubsub.pcap", "--mode", "raw", "--to", "127.0.0.1:9"],
+        ["captures/tcp_pubsub.pcap", "--mode", "raw", "--send-to", "127.0.0.1:9"],
         "all packets came by TCP connections",
     ),
 ]

@@ -73,6 +73,25 @@ def test_table() -> None:
     ]
 
 
+def test_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long names would push the numbers out of a terminal, where the ones at its edge are drawn over each other."""
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [("plant/hall/12/robot/7/arm/left/pose", "1,000.0/s", "12.34 ms"), ("x", "1", "2")]
+    lines = _show.table(("name", "rate", "mean"), rows, Paint(Terminal()))
+    assert lines[1:] == [
+        "plant/hal…left/pose  1,000.0/s  12.34 ms",
+        "x                            1         2",
+    ]
+    whole = _show.table(("name", "rate", "mean"), rows, Paint(io.StringIO()))
+    assert rows[0][0] in whole[1], "what is no terminal gets all of it"
+
+
+def test_table_of_others_texts() -> None:
+    """A newline in somebody's command line would tear the table, and an escape steer the terminal."""
+    lines = _show.table(("command",), [("python -c 'a\nb\033[2J'",)], Paint(io.StringIO()))
+    assert lines[1:] == [r"python -c 'a\nb\x1b[2J'"]
+
+
 def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Colours would get into files, or be shown to who asked for none."""
     assert Paint(Terminal())("red", "x") == "\033[31mx\033[0m"

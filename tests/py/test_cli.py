@@ -315,7 +315,6 @@ def test_help(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "COMMAND"),
         (["decode"], "FILE"),
         (["decode", "--nonsense", "x"], "--nonsense"),
         (["decode", "--hex", "00", "x"], "--hex"),

@@ -235,7 +235,7 @@ def test_stream() -> None:
 
 
 def test_put_by_name() -> None:
-    """A sample for a name that nobody declared would not come, or claim to be of a resource."""
+    """A sample for a name that nobody declared would not come, or not say its name."""
     with Sim() as sim:
         a, b = sim.node("a"), sim.node("b")
         sub = b.subscriber("plant/**")
@@ -243,7 +243,7 @@ def test_put_by_name() -> None:
         assert a.put("plant/free", b"x") is True
         assert a.put("elsewhere", b"y") is True
         sample = sub.recv()
-        assert (bytes(sample.data), sample.resource, sample.source) == (b"x", None, "a")
+        assert (bytes(sample.data), sample.resource, sample.source) == (b"x", "plant/free", "a")
         sim.run(0.1)
         assert sub.poll() is None
         with pytest.raises(ValueError, match="does not fit one packet"):

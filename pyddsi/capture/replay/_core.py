@@ -55,14 +55,14 @@ class Delivery:
 
     at_ns: when, from the start of the recording
     reader: the number of the subscription that it came by
-    resource: its name, or its number; None: it came by name alone
+    resource: its name, or its number
     source: who sent it, as 32 hexadecimal digits at most
     conduit, number: where in its counter it was
     """
 
     at_ns: int
     reader: int
-    resource: str | int | None
+    resource: str | int
     source: str
     conduit: int
     number: int
