@@ -41,7 +41,7 @@ __all__ = [
     "status_name",
 ]
 
-ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local", 1004: "link"}
+ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local", 1004: "link", 1005: "exited"}
 V6 = 6  # the last kind of endpoint that is a datagram's
 OPENING_LAST = 200
 ESTABLISHED = 254

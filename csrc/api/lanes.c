@@ -6,41 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
+#include "api/token.h"
 
 #define ESTABLISHED 254
-#define TOKEN_SIZE  28U
 #define FIRST_BYTES (UINT32_C(1) << 20) /* of a lane, until larger samples come */
-
-/* What a peer is told: how to find our page. */
-struct token {
-    uint64_t host, cookie;
-    uint32_t pid, fd, size;
-};
-
-static void token_out(const struct token *token, pyddsi_config *config)
-{
-    uint8_t *at = config->token;
-    memcpy(at, &token->host, 8); /* it is read on this machine or not at all */
-    memcpy(at + 8, &token->cookie, 8);
-    memcpy(at + 16, &token->pid, 4);
-    memcpy(at + 20, &token->fd, 4);
-    memcpy(at + 24, &token->size, 4);
-    config->token_size = TOKEN_SIZE;
-}
-
-static bool token_in(const pyddsi_peer *peer, struct token *token)
-{
-    const uint8_t *at = peer->token;
-    if (peer->token_size != TOKEN_SIZE)
-        return false;
-    memcpy(&token->host, at, 8);
-    memcpy(&token->cookie, at + 8, 8);
-    memcpy(&token->pid, at + 16, 4);
-    memcpy(&token->fd, at + 20, 4);
-    memcpy(&token->size, at + 24, 4);
-    return true;
-}
 
 static uint32_t power_of_two(uint32_t number, uint32_t least, uint32_t most)
 {
@@ -82,12 +51,12 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     pdi_atomic64_store_relaxed(&lanes->page->cookie, lanes->random);
     pdi_atomic64_store_release(&lanes->page->magic, PDI_PAGE_MAGIC);
     lanes->host = pdi_segment_host_key();
-    token_out(&(struct token){.host = lanes->host,
-                              .cookie = lanes->random,
-                              .pid = (uint32_t)getpid(),
-                              .fd = (uint32_t)lanes->segment.fd,
-                              .size = (uint32_t)lanes->segment.size},
-              config);
+    pdi_token_put(&(struct pdi_token){.host = lanes->host,
+                                      .cookie = lanes->random,
+                                      .pid = (uint32_t)getpid(),
+                                      .fd = (uint32_t)lanes->segment.fd,
+                                      .size = (uint32_t)lanes->segment.size},
+                  config);
     return PYDDSI_OK;
 }
 
@@ -129,7 +98,7 @@ void pdi_lanes_nudge(struct pdi_neighbour *neighbour)
 /* ---- who is on this machine ---- */
 
 static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
-                 const struct token *token, uint32_t epoch)
+                 const struct pdi_token *token, uint32_t epoch)
 {
     char text[PYDDSI_TEXT_MAX];
     struct pdi_segment segment;
@@ -170,7 +139,7 @@ static void part(struct pdi_lanes *lanes)
 static void greet(struct pdi_lanes *lanes)
 {
     pyddsi_peer peer;
-    struct token token;
+    struct pdi_token token;
     for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK;
          i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
@@ -179,7 +148,7 @@ static void greet(struct pdi_lanes *lanes)
             pdi_segment_free(&neighbour->segment);
         }
         if (!neighbour->used && peer.state == ESTABLISHED && neighbour->epoch != peer.epoch + 1U &&
-            token_in(&peer, &token) && token.host == lanes->host) {
+            pdi_token_get(&peer, &token) && token.host == lanes->host && token.size != 0) {
             meet(lanes, neighbour, &token, peer.epoch + 1U);
         }
     }

@@ -1,7 +1,9 @@
 /* session.c - how a session begins and ends. It is long because the end takes back, step by step, what the beginning has
  * made, and both are read together. */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
+#include "api/session_exits.h"
 #include "api/session_tap.h"
+#include "api/token.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +127,7 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
 {
     char text[PYDDSI_TEXT_MAX];
     const pyddsi_session_options *options = &session->options;
-    if (!options->shared || options->node.features == 0)
+    if (!options->shared)
         return;
     /* zeros that cost nothing until they are used */
     void *memory = mmap(NULL, sizeof *session->lanes, PROT_READ | PROT_WRITE,
@@ -143,12 +145,27 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
     session->chores = &session->lanes->page->chores;
 }
 
+/* What peers on this machine have of us besides the sockets: our memory, and the number of our process. To speak as zhe does is to
+ * say nothing of it. */
+static void make_local(pyddsi_session *session, uint64_t random)
+{
+    pyddsi_config *node = &session->options.node;
+    if (node->features == 0)
+        return;
+    session->watched.host = pdi_segment_host_key();
+    make_lanes(session, random);
+    if (session->lanes == NULL)
+        pdi_token_put(&(struct pdi_token){.host = session->watched.host, .pid = (uint32_t)getpid()},
+                      node);
+    pdi_session_exits_begin(session);
+}
+
 static int begin(pyddsi_session *session, uint64_t random, char *text)
 {
     int status = make_word(session, text);
     status = status == PYDDSI_OK ? pdi_session_open_port(session, text) : status;
     if (status == PYDDSI_OK)
-        make_lanes(session, random);
+        make_local(session, random);
     session->barrier = session->barrier && session->lanes != NULL; /* sockets gain nothing by it */
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
@@ -197,6 +214,7 @@ static void destroy(pyddsi_session *session)
     if (session->port != NULL)
         pdi_port_close(session->port);
     free_lanes(session);
+    pdi_session_exits_end(session);
     pdi_echo_fini(&session->echo);
     pdi_tap_fini(&session->tap);
     if (session->memory != NULL)

@@ -63,6 +63,7 @@
 #include "api/tap.h"
 #include "host/bell.h"
 #include "host/clock.h"
+#include "host/exits.h"
 #include "host/lock.h"
 #include "host/port_many.h"
 #include "host/thread.h"
@@ -79,6 +80,15 @@ struct pdi_receiver {
     struct pdi_atomic64 received;
 };
 
+/* Processes of peers: session_exits.h. */
+struct pdi_watched {
+    struct pdi_exits exits;
+    uint32_t *epochs; /* by peer: of the session that was looked at, plus one; 0: none */
+    uint32_t changes; /* of peers, when last looked at */
+    uint64_t host;    /* in whose tokens process numbers mean something here */
+    bool on;
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): grouped by who may touch it. */
 struct pyddsi_session {
     /* guarded by the lock */
@@ -90,6 +100,7 @@ struct pyddsi_session {
     uint64_t news;    /* pdi_node_news when the bell was last rung */
     uint8_t moved;    /* it is to be rung in any case */
     struct pdi_echo echo;
+    struct pdi_watched watched;
     uint8_t closed;
     /* held by the one thread that takes new messages out and sends them; may be held when `lock` is
      * taken, and must not be waited for with that in hand */

@@ -27,6 +27,7 @@
  * What goes through no inbox (connections, large packets) is received by who has both locks, straight into the slot where
  * the node reads it. So the slot belongs to who has `feeding`.
  */
+#include "api/session_exits.h"
 #include "api/session_tap.h"
 
 #define BURST_MAX 64U /* packets that come in before answers go out, */
@@ -146,7 +147,11 @@ void pdi_session_receive(void *context)
             receiver->takes = 1;
             continue; /* the session may have closed meanwhile */
         }
-        if (take_in(receiver) == 0 && !receiver->more && receiver->takes) {
+        unsigned count = take_in(receiver);
+        if (receiver->takes && pdi_port_watched(session->port)) {
+            pdi_session_exits_told(session);
+        }
+        if (count == 0 && !receiver->more && receiver->takes) {
             (void)pdi_port_wait(session->port, PDI_TIME_NEVER);
             (void)pdi_atomic64_add(&session->wakeups[PDI_RECEIVE], 1);
             continue;

@@ -1,6 +1,7 @@
 /* session_thread.c - how packets leave, and what the threads do that do not receive. */
 #include <unistd.h>
 
+#include "api/session_exits.h"
 #include "api/session_tap.h"
 
 #define PUMP_MAX     1024U
@@ -229,6 +230,7 @@ static pdi_time work(pyddsi_session *session)
     if (pdi_node_due(session->node) <= now) {
         pdi_node_tick(session->node, now);
     }
+    pdi_session_exits_follow(session);
     attend(session, now);
     /* it is set again if another is sending, but not to now, or we would spin */
     session->later = PDI_TIME_NEVER;

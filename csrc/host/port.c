@@ -17,6 +17,8 @@
 #define LEAD_MAX 1024
 /* Within so short a time nobody is given up by those who send to him. */
 #define GLANCE (5 * PDI_TIME_MS)
+/* So long what the watched descriptor tells waits for packets that came before it, where others come without end. */
+#define MAIL (20 * PDI_TIME_MS)
 /* So many packets are left out, or failures of the system passed over, in one call. */
 #define SKIPS_MAX 64
 /* So often is a call repeated that a signal interrupted or that told of an older packet's error. */
@@ -57,8 +59,8 @@ static int poll_for(struct pdi_port *port, struct epoll_event *events, uint64_t 
     if (!port->coarse && timeout_ns != 0 && timeout_ns != UINT64_MAX) {
         const int64_t timeout[2] = {(int64_t)(timeout_ns / 1000000000),
                                     (int64_t)(timeout_ns % 1000000000)};
-        long count = syscall(SYS_epoll_pwait2, port->epoll, events, PDI_PORT_SOCKETS_MAX + 1,
-                             timeout, NULL, (size_t)0);
+        long count = syscall(SYS_epoll_pwait2, port->epoll, events, PDI_PORT_EVENTS_MAX, timeout,
+                             NULL, (size_t)0);
         if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
             return (int)count;
         }
@@ -67,7 +69,7 @@ static int poll_for(struct pdi_port *port, struct epoll_event *events, uint64_t 
 #endif
     uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
     int timeout = timeout_ns == UINT64_MAX ? -1 : ms > INT_MAX ? INT_MAX : (int)ms;
-    return epoll_wait(port->epoll, events, PDI_PORT_SOCKETS_MAX + 1, timeout);
+    return epoll_wait(port->epoll, events, PDI_PORT_EVENTS_MAX, timeout);
 }
 
 /* Notes which sockets have something; answers whether the bell was rung. */
@@ -78,6 +80,8 @@ static bool note(struct pdi_port *port, const struct epoll_event *events, int co
         uint32_t number = events[i].data.u32;
         if (number == PDI_PORT_BELL) {
             rung = true;
+        } else if (number == PDI_PORT_WATCHED) {
+            port->watched = port->watched != 0 ? port->watched : pdi_clock_now();
         } else {
             port->ready |= UINT32_C(1) << number;
         }
@@ -88,7 +92,7 @@ static bool note(struct pdi_port *port, const struct epoll_event *events, int co
 
 int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
 {
-    struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
+    struct epoll_event events[PDI_PORT_EVENTS_MAX];
     port->ready = 0; /* whatever is still there is told again, */
     if (port->streams != NULL && pdi_streams_waiting(port->streams)) { /* but for this */
         port->ready = UINT32_C(1) << PDI_PORT_STREAMS;
@@ -107,7 +111,17 @@ int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns)
         uint64_t rings;
         (void)!read(port->bell, &rings, sizeof rings);
     }
-    return rung || port->ready != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+    return rung || port->ready != 0 || port->watched != 0 ? PYDDSI_OK : PYDDSI_AGAIN;
+}
+
+bool pdi_port_watched(struct pdi_port *port)
+{
+    if (port->watched == 0 ||
+        ((port->ready != 0 || port->kept) && pdi_clock_now() < pdi_time_add(port->watched, MAIL))) {
+        return false;
+    }
+    port->watched = 0;
+    return true;
 }
 
 void pdi_port_wake(struct pdi_port *port)
@@ -120,8 +134,8 @@ void pdi_port_wake(struct pdi_port *port)
 /* Looks at all sockets without waiting. */
 static void look(struct pdi_port *port)
 {
-    struct epoll_event events[PDI_PORT_SOCKETS_MAX + 1];
-    (void)note(port, events, epoll_wait(port->epoll, events, PDI_PORT_SOCKETS_MAX + 1, 0));
+    struct epoll_event events[PDI_PORT_EVENTS_MAX];
+    (void)note(port, events, epoll_wait(port->epoll, events, PDI_PORT_EVENTS_MAX, 0));
 }
 
 /* The socket whose turn it is, of those that are ready. */

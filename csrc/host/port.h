@@ -122,6 +122,15 @@ int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns);
 /* Ends the wait, or the next one if nobody waits. From any thread. */
 void pdi_port_wake(struct pdi_port *port);
 
+/* The wait ends as well while this descriptor is readable, one at most for a port. It must be open for as long as the port, and
+ * belongs to the caller.
+ * PYDDSI_OK; negative: the system refuses. */
+int pdi_port_watch(const struct pdi_port *port, int fd);
+
+/* Whether it was readable, and everything that had come by then has been received; or others have sent for so long since that it
+ * cannot wait. True once for each time. Of the thread that waits. */
+bool pdi_port_watched(struct pdi_port *port);
+
 /* Takes one packet, by way of this inbox if there is one. If *size is larger than room, it was cut.
  * PYDDSI_OK; PYDDSI_AGAIN if there is none, or many of our own were passed over, and then the next
  * wait does not wait; *data may have changed then. PYDDSI_END if the socket is gone. */

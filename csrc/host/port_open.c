@@ -67,6 +67,11 @@ static int listen_to(const struct pdi_port *port, int fd, uint32_t number)
     return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+int pdi_port_watch(const struct pdi_port *port, int fd)
+{
+    return listen_to(port, fd, PDI_PORT_WATCHED) == 0 ? PYDDSI_OK : -errno;
+}
+
 /* The groups come first, so that a port that the system chooses is none of theirs. */
 static int open_sockets(struct pdi_port *port, const struct pdi_port_options *options,
                         const struct pdi_port_path *path, const pyddsi_endpoint *own,

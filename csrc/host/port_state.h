@@ -27,6 +27,9 @@
 /* What the bell is called among the sockets in an answer of epoll. */
 #define PDI_PORT_BELL    31U
 #define PDI_PORT_STREAMS 30U /* the connections, all together */
+#define PDI_PORT_WATCHED 29U /* the descriptor of pdi_port_watch */
+/* All that epoll can tell of at once. */
+#define PDI_PORT_EVENTS_MAX (PDI_PORT_SOCKETS_MAX + 3)
 /* Room for the text of an address, as inet_ntop writes it, with a zero. */
 #define PDI_PORT_ADDRESS_ROOM 46
 
@@ -77,6 +80,7 @@ struct pdi_port {
     bool kept;      /* `spare` holds a group's packets, which are fed after the unicast socket's */
     uint32_t lead;  /* calls that the unicast socket has had since it was empty */
     pdi_time empty; /* when it was, for the last time that we know of */
+    pdi_time watched; /* since when the watched descriptor is known to be readable; 0: it is not */
     /* changes places with one of the inboxes; null: nothing is kept */
     struct pdi_port_inbox *spare;
     /* each of the thread that it belongs to: what one call brought; null: one packet a call */

@@ -705,6 +705,7 @@ enum pyddsi_end {
     PYDDSI_END_RESTART = 1002, /* it came back as a new incarnation */
     PYDDSI_END_LOCAL = 1003,   /* we closed it */
     PYDDSI_END_LINK = 1004,    /* the connection by which it was reached is over */
+    PYDDSI_END_EXITED = 1005,  /* its process, on this machine, has ended */
 };
 
 typedef struct {

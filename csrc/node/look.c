@@ -93,6 +93,19 @@ int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoin
     return PYDDSI_OK;
 }
 
+void pdi_node_exited(struct pdi_node *node, uint32_t peer, uint16_t epoch, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    if (peer < node->peers_used && pdi_peer_look(&node->peers[peer].word).epoch == epoch) {
+        pdi_session_end(node, peer, PYDDSI_END_EXITED, 0, now);
+    }
+}
+
+uint32_t pdi_node_peer_changes(const struct pdi_node *node)
+{
+    return node->member_changes;
+}
+
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples)
 {
     struct pdi_override *at = NULL;

@@ -234,6 +234,10 @@ size_t pdi_node_known(const struct pdi_node *node, pyddsi_known *known, size_t m
 /* Ends the session with the peer at this address. OK, or BAD_ARGUMENT: there is none. */
 int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoint, uint8_t reason,
                            pdi_time now);
+/* The process of this peer has ended, which was in the session of this epoch (pyddsi_peer); nothing, if that is over. */
+void pdi_node_exited(struct pdi_node *node, uint32_t peer, uint16_t epoch, pdi_time now);
+/* Differs whenever a session has begun or ended. */
+uint32_t pdi_node_peer_changes(const struct pdi_node *node);
 /* The unicast window of the peer with this id, from its next session on. */
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
 /* Moves whenever something has happened that an application may wait for: samples, room, events. */

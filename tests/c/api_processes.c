@@ -31,10 +31,13 @@ static bool reach(_Atomic uint64_t *count, uint64_t wanted)
     return atomic_load(count) >= wanted;
 }
 
+static uint32_t lease_ms = LEASE_MS;
+static bool child_shares = true; /* memory, as a reader */
+
 static pyddsi_session *session_with_lease(bool shared)
 {
     pyddsi_session_options options = live_options(shared);
-    options.node.lease_ms = LEASE_MS;
+    options.node.lease_ms = lease_ms;
     options.lane_samples = 1024;
     return live_open(&options);
 }
@@ -96,7 +99,7 @@ static void run_writer(struct board *board)
 
 static void run_reader(struct board *board)
 {
-    pyddsi_session *session = session_with_lease(true);
+    pyddsi_session *session = session_with_lease(child_shares);
     struct live_reader reader = {.session = session,
                                  .subscriber = live_subscriber(session, 7, 256, PYDDSI_WAIT),
                                  .gaps = true};
@@ -145,7 +148,7 @@ static void test_writer_is_killed(void)
     pyddsi_session_free(session);
 }
 
-/* A reader that is killed, or stopped for longer than its lease, holds the others up for no longer than that; what it did not
+/* A reader that is killed, or stopped for longer than its lease, holds the others up for no longer than its lease; what it did not
  * get is in the ledger. One that goes on gets nothing twice and nothing out of order; not even where the other reader shares no
  * memory, so that what was sent to the group waits at its socket, beside what is left in the lane. */
 static void test_reader_is_lost(bool killed, bool group)
@@ -173,7 +176,7 @@ static void test_reader_is_lost(bool killed, bool group)
     }
     writer.from = count / 4;
     writer.count = count / 2;
-    live_write(&writer); /* waits until the lease is over */
+    live_write(&writer); /* waits until that is known */
     CHECK_EQ(writer.accepted, count / 4 * 3);
     if (!killed) {
         (void)kill(pid, SIGCONT);
@@ -199,6 +202,65 @@ static void test_reader_is_lost(bool killed, bool group)
     }
     pyddsi_session_free(b);
     pyddsi_session_free(a);
+}
+
+/* How a session has ended, the first that did. */
+struct ending {
+    pyddsi_session *session;
+    uint32_t reason;
+};
+
+static bool has_ended(void *context)
+{
+    struct ending *ending = context;
+    pyddsi_event event;
+    while (ending->reason == 0 && pyddsi_session_event(ending->session, &event) == PYDDSI_OK) {
+        ending->reason = event.kind == PYDDSI_DISCONNECTED ? event.reason : 0;
+    }
+    return ending->reason != 0;
+}
+
+/* A reader that is killed is known to be gone at once, by shared memory and by the sockets: its lease is longer than anybody
+ * waits here. */
+static void test_reader_is_known_gone(bool shared)
+{
+    live_next_group();
+    lease_ms = 600000;
+    child_shares = shared;
+    struct board *board = new_board();
+    pid_t pid = child(run_reader, board);
+    pyddsi_session *a = session_with_lease(shared);
+    pyddsi_session *b = session_with_lease(shared);
+    struct ending ending = {.session = a};
+    uint64_t count = LIVE_MANY(20000);
+    struct live_writer writer = {.session = a,
+                                 .publisher = live_publisher(a, 7, true),
+                                 .count = count / 2,
+                                 .size = 32,
+                                 .patient = true};
+    struct live_reader reader = {
+        .session = b, .subscriber = live_subscriber(b, 7, 256, PYDDSI_WAIT), .until = count};
+    (void)live_match(a, writer.publisher, 2);
+    if (shared) {
+        NEED(live_lane_readers(a, 2));
+    }
+    live_read_begin(&reader);
+    live_write(&writer);
+    (void)kill(pid, SIGKILL);
+    writer.from = count / 2;
+    live_write(&writer);
+    CHECK_EQ(writer.accepted, count);
+    finish(pid, SIGKILL);
+    NEED(live_until(a, has_ended, &ending));
+    CHECK_EQ(ending.reason, PYDDSI_END_EXITED);
+    live_read_join(&reader);
+    CHECK_EQ(reader.wrong, 0);
+    CHECK_EQ(reader.total, count);
+    CHECK(live_until(a, live_settled, a));
+    pyddsi_session_free(b);
+    pyddsi_session_free(a);
+    lease_ms = LEASE_MS;
+    child_shares = true;
 }
 
 /* A writer that is stopped for longer than its lease and then goes on: nothing twice, nothing out of order, and what is
@@ -282,6 +344,8 @@ int main(void)
     test_reader_is_lost(true, false);
     test_reader_is_lost(false, false);
     test_reader_is_lost(false, true);
+    test_reader_is_known_gone(true);
+    test_reader_is_known_gone(false);
     test_writer_is_stopped();
     test_fork();
     return test_result();

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -329,6 +330,43 @@ static uint64_t monotonic(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * PDI_TIME_S + (uint64_t)now.tv_nsec;
+}
+
+/* If it failed, the end of a process would be told before what it had sent, which is then nobody's. */
+static void test_watched_comes_last(void)
+{
+    struct pdi_port_options options = usual();
+    pyddsi_endpoint local;
+    pyddsi_endpoint from;
+    struct pdi_port *port = open_port(&options, &local);
+    const uint64_t one = 1;
+    uint64_t many;
+    int bell = eventfd(0, EFD_CLOEXEC);
+    bool seen = false;
+    size_t size;
+    CHECK_EQ(pdi_port_watch(port, bell), PYDDSI_OK);
+    for (int i = 0; i < TRIES && !seen; i++) { /* it does not wait for ever, and we may be slow */
+        uint64_t begun = monotonic();
+        CHECK(!pdi_port_watched(port));
+        send_number(port, &local, 7);
+        CHECK_EQ(write(bell, &one, sizeof one), sizeof one);
+        CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
+        bool early = port->ready == 0 || pdi_port_watched(port);
+        seen = !early;
+        CHECK(seen || port->ready == 0 || monotonic() - begun >= 20 * PDI_TIME_MS);
+        CHECK_EQ(receive_number(port, &from), 7);
+        CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
+        CHECK_EQ(pdi_port_receive(port, 0, NULL, 0, &size, &from), PYDDSI_AGAIN);
+        CHECK(pdi_port_watched(port)); /* if not before, and else again: it is still readable */
+        CHECK(!pdi_port_watched(port));
+        CHECK_EQ(read(bell, &many, sizeof many), sizeof many);
+        while (pdi_port_wait(port, 0) == PYDDSI_OK) { /* once more at most */
+            (void)pdi_port_watched(port);
+        }
+    }
+    CHECK(seen);
+    pdi_port_close(port);
+    (void)close(bell);
 }
 
 /* If it failed, a deadline would be met too early, over and over, which burns a core; on old
@@ -1436,6 +1474,7 @@ int main(void)
     test_groups();
     test_processes();
     test_wake();
+    test_watched_comes_last();
     test_timeout();
     test_interrupted();
     test_sizes();
