@@ -1,11 +1,14 @@
 """
 pyddsi: publish and subscribe, with a native core, and the Zenoh protocol of zhe on the wire.
 
+    import pyddsi
+
     with pyddsi.open() as session:
-        pub = session.publisher("plant/robot/7/pose")
+        sub = session.subscriber("plant/robot/*/pose")
+        pub = session.publisher("plant/robot/7/pose")     # the same in another process, or on another machine
         pub.put(b"hello")
-        for sample in session.subscriber("plant/robot/*/pose"):
-            print(sample.resource, bytes(sample))
+        sample = sub.recv(timeout=10.0)
+        print(sample.resource, bytes(sample))
 
 This module imports nothing heavy; what it names is loaded when it is first used. Besides:
 
@@ -36,8 +39,24 @@ TYPE_CHECKING = (
     False  # typing's own takes longer to import than all the rest; checkers know the name
 )
 if TYPE_CHECKING:
+    from pyddsi._declared import Resource, Selection
+    from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
     from pyddsi._native import Loan, Sample
+    from pyddsi._words import (
+        DropPlace,
+        DropReason,
+        EndReason,
+        EventKind,
+        KnownKind,
+        Mode,
+        PeerState,
+        Role,
+        Settings,
+        Status,
+    )
+    from pyddsi.capture import Endpoint
     from pyddsi.config import Config
+    from pyddsi.metrics import Metrics
     from pyddsi.publisher import Publisher
     from pyddsi.session import Session, open  # noqa: A004 - as in pyddsi.open, where it shadows nothing
     from pyddsi.subscriber import Subscriber
@@ -49,16 +68,36 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "DeclarationError",
+    "Drop",
+    "DropPlace",
+    "DropReason",
+    "EndReason",
+    "Endpoint",
+    "Event",
+    "EventKind",
     "InvalidNameError",
+    "Known",
+    "KnownKind",
     "Loan",
+    "Metrics",
+    "Mode",
     "OpenError",
+    "Peer",
+    "PeerState",
     "Publisher",
     "PyddsiError",
     "RejectedError",
     "ReplayError",
+    "Resource",
+    "Role",
     "Sample",
+    "Selection",
     "Session",
+    "Settings",
+    "Stats",
+    "Status",
     "Subscriber",
+    "Window",
     "WireError",
     "__version__",
     "open",
@@ -66,11 +105,31 @@ __all__ = [
 
 _LAZY = {
     "Config": "config",
+    "Drop": "_looks",
+    "DropPlace": "_words",
+    "DropReason": "_words",
+    "EndReason": "_words",
+    "Endpoint": "capture",
+    "Event": "_looks",
+    "EventKind": "_words",
+    "Known": "_looks",
+    "KnownKind": "_words",
     "Loan": "_native",
+    "Metrics": "metrics",
+    "Mode": "_words",
+    "Peer": "_looks",
+    "PeerState": "_words",
     "Publisher": "publisher",
+    "Resource": "_declared",
+    "Role": "_words",
     "Sample": "_native",
+    "Selection": "_declared",
     "Session": "session",
+    "Settings": "_words",
+    "Stats": "_looks",
+    "Status": "_words",
     "Subscriber": "subscriber",
+    "Window": "_looks",
     "open": "session",
 }
 

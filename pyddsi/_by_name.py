@@ -48,6 +48,31 @@ class ByName:
         Each sample carries the name, and has to fit one packet with it; a publisher is better for many samples. A pattern
         reaches every subscriber that it has a name in common with.
         """
+        put = self._put_of(name, data, reliable)
+        if self.wait(timeout if wait else 0, put):
+            return True
+        if not wait:
+            return False
+        raise self._all_full(timeout)
+
+    async def put_async(
+        self,
+        name: str,
+        data: Any,
+        *,
+        reliable: bool = True,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as put has it
+    ) -> None:
+        """As put, for asyncio: other tasks run while the windows are full."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            await aio.wait(self, self._put_of(name, data, reliable), timeout)
+        except TimeoutError:
+            raise self._all_full(timeout) from None
+
+    def _put_of(self, name: str, data: Any, reliable: bool) -> Callable[[], bool]:  # noqa: FBT001 - as put has it
+        """What puts this sample, and answers whether there was room for it."""
         from pyddsi import names  # noqa: PLC0415 - few programs use this
 
         parsed = names.Name(name)
@@ -56,7 +81,6 @@ class ByName:
                 f"{name!r} asks for samples, so it is for subscribers: leave out ?{{...}}"
             )
         path = ffi.from_buffer(parsed.path.encode())
-        raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
         try:
             view = ffi.from_buffer(data)
         except TypeError:
@@ -64,22 +88,20 @@ class ByName:
             raise TypeError(
                 f"a sample is bytes, or another buffer, not {type(data).__name__}{hint}"
             ) from None
-        status = lib.PYDDSI_AGAIN
 
         def accepted() -> bool:
-            nonlocal status
+            raw = {"data": ffi.cast("uint8_t *", path), "size": len(path)}
             status = self.call("put_name", raw, reliable, view, len(view), 0)
-            return bool(status != lib.PYDDSI_AGAIN)
+            if status not in {lib.PYDDSI_OK, lib.PYDDSI_AGAIN}:
+                raise ValueError(
+                    f"{self.title}: a sample of {len(view)} bytes for {name!r} does not fit one packet; declare a "
+                    f"publisher for larger ones"
+                )
+            return bool(status == lib.PYDDSI_OK)
 
-        if not self.wait(timeout if wait else 0, accepted):
-            if not wait:
-                return False
-            raise TimeoutError(
-                f"{self.title}: its windows are full and stayed so for {timeout} s: {self.why_full(None)}"
-            )
-        if status != lib.PYDDSI_OK:
-            raise ValueError(
-                f"{self.title}: a sample of {len(view)} bytes for {name!r} does not fit one packet; declare a publisher "
-                f"for larger ones"
-            )
-        return True
+        return accepted
+
+    def _all_full(self, timeout: float | None) -> TimeoutError:
+        return TimeoutError(
+            f"{self.title}: its windows are full and stayed so for {timeout} s: {self.why_full(None)}"
+        )

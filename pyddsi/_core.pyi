@@ -6,7 +6,7 @@ tests/api/test_session_stub.py holds this file against the module.
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias, final
+from typing import Any, NoReturn, Protocol, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
@@ -44,7 +44,8 @@ class Keeper:
 @final
 class Sample(Buffer):
     """
-    A sample as its reader gets it: a read-only buffer, so `bytes(sample)` and `memoryview(sample)` work.
+    A sample as its reader gets it: a read-only buffer, so `bytes(sample)` and `memoryview(sample)` work, and it is equal to
+    bytes, and to other samples, that have the same content.
 
     Small samples are copies of their own; of larger ones the session keeps the bytes where they came in, until the last
     view of them is gone.
@@ -80,6 +81,9 @@ class Sample(Buffer):
     def release(self) -> None:
         """The data is not needed any more; views made of it before keep the memory further."""
     def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce_ex__(self, protocol: object, /) -> NoReturn: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -125,16 +125,34 @@ class Declared:
         bad = [status for status in found if status not in {"settled", PENDING}]
         return bad[0] if bad else PENDING if PENDING in found else "settled"
 
-    def wait_settled(self, timeout: float = TIMEOUT) -> None:
+    def wait_settled(self, timeout: float = TIMEOUT) -> bool:
         """
-        Let time pass until every peer has answered.
+        Let time pass until every peer has answered, which is True.
 
         Raises ConflictError, RejectedError or DeclarationError if one of them did not accept it, and TimeoutError if
         after `timeout` seconds not all have answered.
         """
         if not self._owner.wait(timeout, lambda: self.status != PENDING):
-            raise TimeoutError(f"{self}: not every peer has answered after {timeout} s")
+            raise self._unsettled(timeout)
         self._judge(self.status)
+        return True
+
+    async def wait_settled_async(
+        self,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as wait_settled has it
+    ) -> bool:
+        """As wait_settled, for asyncio."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            await aio.wait(self._owner, lambda: self.status != PENDING, timeout)
+        except TimeoutError:
+            raise self._unsettled(timeout) from None
+        self._judge(self.status)
+        return True
+
+    def _unsettled(self, timeout: float | None) -> TimeoutError:
+        return TimeoutError(f"{self}: not every peer has answered after {timeout} s")
 
     def _judge(self, status: str) -> None:
         """Raise what this status means, if it is a bad one."""

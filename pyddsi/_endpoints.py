@@ -8,9 +8,12 @@ Where peers are that are reached by connections: endpoints that say so as texts,
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from typing import Any
+
 from pyddsi.capture import Endpoint
 
-__all__ = ["TcpEndpoint", "UnixEndpoint", "unix_endpoint"]
+__all__ = ["TcpEndpoint", "UnixEndpoint", "raw_endpoint", "unix_endpoint"]
 
 UNIX = 20
 
@@ -42,3 +45,18 @@ def unix_endpoint(ip: bytes, port: int, paths: tuple[str, ...]) -> UnixEndpoint:
     """An endpoint of the core with the kind 20; the session's paths are numbered."""
     path = paths[port] if port < len(paths) else f"@{port}"
     return UnixEndpoint(path, int.from_bytes(ip[:4], "big"))
+
+
+def raw_endpoint(what: str, address: tuple[str, int]) -> dict[str, Any]:
+    """An address as the core writes it."""
+    wrong = (
+        f"{what} is a pair of an IP address and a port, such as ('10.0.0.9', 7447), not {address!r}"
+    )
+    try:
+        host, port = address
+        packed = ip_address(host).packed
+    except (TypeError, ValueError):
+        raise ValueError(wrong) from None
+    if type(port) is not int or not 0 < port < 65536:
+        raise ValueError(wrong)
+    return {"ip": packed.ljust(16, b"\0"), "port": port, "kind": 4 if len(packed) == 4 else 6}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
+    from pyddsi._words import EventKind
     from pyddsi.capture import Endpoint
     from pyddsi.config import Config
     from pyddsi.metrics import Metrics
@@ -110,11 +111,32 @@ class Looking:
             found.append(event)
         return found
 
-    def wait_event(self, *kinds: str, timeout: float | None = TIMEOUT) -> Event:
+    def wait_event(self, *kinds: EventKind, timeout: float | None = TIMEOUT) -> Event:
         """
         The next event, of one of these kinds if any are given; those before it are forgotten. TimeoutError if none comes
         within `timeout` seconds.
         """
+        event: Event | None = self.wait(timeout, self._next_of(kinds))
+        if event is None:
+            raise self._no_event(kinds, timeout)
+        return event
+
+    async def wait_event_async(
+        self,
+        *kinds: EventKind,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as wait_event has it
+    ) -> Event:
+        """As wait_event, for asyncio."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            event: Event = await aio.wait(self, self._next_of(kinds), timeout)
+        except TimeoutError:
+            raise self._no_event(kinds, timeout) from None
+        return event
+
+    def _next_of(self, kinds: tuple[EventKind, ...]) -> Callable[[], Event | None]:
+        """What answers the next event of one of these kinds, if there is one now."""
         from pyddsi._looks import EVENTS  # noqa: PLC0415 - most programs open without
         from pyddsi._values import choose  # noqa: PLC0415
 
@@ -129,11 +151,10 @@ class Looking:
                     break
             return event
 
-        event: Event | None = self.wait(timeout, next_one)
-        if event is None:
-            wanted = " or ".join(kinds) or "event"
-            raise TimeoutError(f"{self.title}: no {wanted} within {timeout} s")
-        return event
+        return next_one
+
+    def _no_event(self, kinds: tuple[EventKind, ...], timeout: float | None) -> TimeoutError:
+        return TimeoutError(f"{self.title}: no {' or '.join(kinds) or 'event'} within {timeout} s")
 
     def _next_event(self) -> Event | None:
         from pyddsi._looks import event_of  # noqa: PLC0415 - most programs open without
@@ -190,9 +211,9 @@ class Looking:
             "loans_copied": loans,
         }
 
-    def peers(self) -> list[Peer]:
-        """Those that it knows, with their state."""
-        from pyddsi._looks import peer_of  # noqa: PLC0415 - most programs open without
+    def peers(self, *, gone: bool = False) -> list[Peer]:
+        """The peers that it has a session with, or is opening one with; gone=True: those that have left as well."""
+        from pyddsi._looks import PRESENT, peer_of  # noqa: PLC0415 - most programs open without
 
         raw = ffi.new("pyddsi_peer *")
         found: list[Peer] = []
@@ -200,7 +221,9 @@ class Looking:
         while self.call("peer", index, raw) == lib.PYDDSI_OK:
             index += 1
             if raw.id_size:
-                found.append(peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex(), self.paths))
+                peer = peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex(), self.paths)
+                if gone or peer.state in PRESENT:
+                    found.append(peer)
         return found
 
     def resources(self) -> list[Known]:

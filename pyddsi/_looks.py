@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pyddsi._native import DECLARATIONS, MESSAGES, enumeration, ffi, lib, spec, text
 from pyddsi._values import SECOND
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyddsi._declared import Declared
+    from pyddsi._words import DropPlace, DropReason, EventKind, KnownKind, Mode, PeerState, Status
     from pyddsi.capture import Endpoint
 
 __all__ = [
     "ENDS",
     "FEATURES",
+    "PRESENT",
     "Drop",
     "Event",
     "Known",
@@ -35,7 +37,6 @@ __all__ = [
     "event_of",
     "known_of",
     "peer_of",
-    "raw_endpoint",
     "reason_name",
     "state_name",
     "status_name",
@@ -46,6 +47,8 @@ V6 = 6  # the last kind of endpoint that is a datagram's
 OPENING_LAST = 200
 ESTABLISHED = 254
 ESTABLISHED_NAME = "established"
+PRESENT = frozenset({"opening", ESTABLISHED_NAME})
+"""The states of peers that have not left."""
 
 Look = TypeVar("Look")
 
@@ -66,9 +69,9 @@ def _statuses() -> dict[int, str]:
     return wire | {0: "settled", 128: "rejected", 255: "pending"}
 
 
-def status_name(status: int) -> str:
+def status_name(status: int) -> Status:
     """What a declaration's status means."""
-    return _statuses().get(status, "other")
+    return cast("Status", _statuses().get(status, "other"))
 
 
 @cache
@@ -82,13 +85,13 @@ def reason_name(reason: int) -> str:
     return _reasons().get(reason, str(reason))
 
 
-def state_name(state: int) -> str:
+def state_name(state: int) -> PeerState:
     """What a peer's state means."""
     if state == 0:
         return "unknown"
     if state <= OPENING_LAST:
         return "opening"
-    return ESTABLISHED_NAME if state == ESTABLISHED else "expired"
+    return "established" if state == ESTABLISHED else "expired"
 
 
 FEATURES = {
@@ -126,21 +129,6 @@ def endpoint(raw: Any, paths: tuple[str, ...] = ()) -> Endpoint | None:
     return kind(str(ip_address(packed)), raw.port)
 
 
-def raw_endpoint(what: str, address: tuple[str, int]) -> dict[str, Any]:
-    """An address as the core writes it."""
-    wrong = (
-        f"{what} is a pair of an IP address and a port, such as ('10.0.0.9', 7447), not {address!r}"
-    )
-    try:
-        host, port = address
-        packed = ip_address(host).packed
-    except (TypeError, ValueError):
-        raise ValueError(wrong) from None
-    if type(port) is not int or not 0 < port < 65536:
-        raise ValueError(wrong)
-    return {"ip": packed.ljust(16, b"\0"), "port": port, "kind": 4 if len(packed) == 4 else 6}
-
-
 # ---- looks ----
 
 
@@ -170,11 +158,11 @@ class Event:
     incarnation, endpoint: of the peer
     """
 
-    kind: str
+    kind: EventKind
     time_ns: int
     peer: str | None = None
     of: Declared | None = None
-    status: str = "settled"
+    status: Status = "settled"
     reason: str | None = None
     resource: str | int | None = None
     space: int = 0
@@ -205,7 +193,7 @@ def event_of(
     paths: tuple[str, ...] = (),
 ) -> Event:
     """An event of the core; the times of its clock are counted from `since_ns`."""
-    kind = text(lib.pyddsi_event_name(raw.kind))
+    kind = cast("EventKind", text(lib.pyddsi_event_name(raw.kind)))
     return Event(
         kind,
         since_ns + raw.time_ns,
@@ -231,8 +219,8 @@ class Drop:
     resource: name or number; None where no resource was known, or those that found no line of their own
     """
 
-    place: str
-    reason: str
+    place: DropPlace
+    reason: DropReason
     space: int
     resource: str | int | None
     count: int
@@ -265,8 +253,8 @@ def drops_of(
     while get(index, raw) == lib.PYDDSI_OK:
         index += 1
         yield Drop(
-            text(lib.pyddsi_place_name(raw.place)),
-            text(lib.pyddsi_reason_name(raw.reason)),
+            cast("DropPlace", text(lib.pyddsi_place_name(raw.place))),
+            cast("DropReason", text(lib.pyddsi_reason_name(raw.reason))),
             raw.space,
             name_of(raw.space, raw.resource),
             raw.count,
@@ -328,7 +316,7 @@ class Peer:
 
     name: str
     id: bytes
-    state: str
+    state: PeerState
     busy: int
     epoch: int
     endpoint: Endpoint | None
@@ -366,19 +354,26 @@ class Known:
     """
 
     peer: str
-    kind: str
+    kind: KnownKind
     name: str | int
     number: int
     space: int
-    mode: str | None
+    mode: Mode | None
 
 
 def known_of(raw: Any, peer: str, name: str | int | None) -> Known:
     """A peer's declaration."""
     mode = MODES.get(raw.mode) if raw.kind == lib.PYDDSI_SUBSCRIPTION else None
     number = int(raw.id) >> 1
-    kind = KINDS[raw.kind]
-    return Known(peer, kind, number if name is None else name, number, int(raw.space), mode)
+    kind = cast("KnownKind", KINDS[raw.kind])
+    return Known(
+        peer,
+        kind,
+        number if name is None else name,
+        number,
+        int(raw.space),
+        cast("Mode | None", mode),
+    )
 
 
 @dataclass(frozen=True, slots=True)

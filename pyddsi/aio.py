@@ -92,6 +92,10 @@ async def apart(call: Callable[[], Any]) -> Any:
 def waker_of(session: Session) -> Waker:
     """What the event loop that runs here knows of a session. RuntimeError if none runs here."""
     loop = asyncio.get_running_loop()
+    if not hasattr(session, "waker"):
+        raise TypeError(
+            f"{session.title} is simulated: its time passes in the calls that wait, without asyncio"
+        )
     waker = session.waker
     if waker is None or (waker.loop is not loop and waker.loop.is_closed()):
         waker = session.waker = Waker(session, loop)
@@ -103,7 +107,7 @@ def waker_of(session: Session) -> Waker:
 
 
 async def wait(
-    session: Session,
+    session: Any,
     ready: Callable[[], Any],
     timeout: float | None,  # noqa: ASYNC109 - every wait of pyddsi has it
 ) -> Any:

@@ -25,9 +25,9 @@ from pyddsi.errors import ConfigError
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Literal, Self
+    from typing import Any, Self, Unpack
 
-    Role = Literal["peer", "client", "broker"]
+    from pyddsi._words import Role, Settings
 
 __all__ = ["SETTINGS", "Config", "Setting"]
 
@@ -147,7 +147,7 @@ class Config:
                 object.__setattr__(self, name, checked(name, value))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, **settings: Any) -> Self:
+    def load(cls, path: str | os.PathLike[str] | None = None, **settings: Unpack[Settings]) -> Self:
         """
         Settings from a TOML file, the environment and these keywords; what comes later wins.
 
@@ -162,7 +162,7 @@ class Config:
             found[known(name, "")] = value
         return cls(**found)
 
-    def replace(self, **settings: Any) -> Self:
+    def replace(self, **settings: Unpack[Settings]) -> Self:
         """The same with other values for these settings."""
         mine = {name: getattr(self, name) for name in SETTINGS}
         return type(self)(**mine | {known(name, ""): value for name, value in settings.items()})
@@ -204,12 +204,28 @@ def _from_file(path: str) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found = {}
-    for name in SETTINGS:
-        variable = PREFIX + name.upper()
-        if variable in environment:
+    for variable in environment:
+        if not variable.startswith(PREFIX) or variable == FILE:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name in SETTINGS and variable == PREFIX + name.upper():
             value = _parsed(name, environment[variable])
             found[name] = checked(name, value, f"environment variable {variable}: ")
+        else:
+            _tell_unknown(variable)
     return found
+
+
+def _tell_unknown(variable: str) -> None:
+    """Log a variable that looks like a setting and is none; another program may have put it there, so this is no error."""
+    import logging  # noqa: PLC0415 - only a misspelt name needs it
+
+    there = [PREFIX + name.upper() for name in SETTINGS]
+    logging.getLogger("pyddsi").warning(
+        "the environment variable %s is no setting and is ignored; %s",
+        variable,
+        closest(variable, there),
+    )
 
 
 def _parsed(name: str, value: str) -> Any:

@@ -9,6 +9,7 @@ from pyddsi.errors import ClosedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from pyddsi._looks import Window
@@ -63,25 +64,36 @@ class Publisher(Declared, Writer):
             found.add(self._owner.name)
         return sorted(found)
 
-    def wait_matched(self, count: int = 1, *, timeout: float = TIMEOUT) -> None:
-        """Wait until so many peers subscribe. TimeoutError if they do not within `timeout` seconds."""
-        wanted = whole("count", count, 0, 2**31)
-        if not self._owner.wait(timeout, lambda: len(self.matched) >= wanted):
-            raise self._lonely(count, timeout)
+    def wait_matched(self, count: int = 1, *, timeout: float | None = TIMEOUT) -> int:
+        """
+        Wait until so many sessions subscribe, and answer how many do. TimeoutError if they do not within `timeout`
+        seconds.
+        """
+        wanted = whole("count", count, 1, 2**31)
+        if not (found := self._owner.wait(timeout, lambda: self._matched_from(wanted))):
+            raise self._lonely(wanted, timeout)
+        return int(found)
+
+    def _matched_from(self, wanted: int) -> int:
+        """How many sessions subscribe if these are as many as are wanted, else 0."""
+        found = len(self.matched)
+        return found if found >= wanted else 0
 
     async def wait_matched_async(
         self,
         count: int = 1,
         *,
         timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as wait_matched has it
-    ) -> None:
+    ) -> int:
         """As wait_matched, for asyncio."""
         from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
 
+        wanted = whole("count", count, 1, 2**31)
         try:
-            await aio.wait(self._owner, lambda: len(self.matched) >= count, timeout)
+            found: int = await aio.wait(self._owner, lambda: self._matched_from(wanted), timeout)
         except TimeoutError:
-            raise self._lonely(count, timeout) from None
+            raise self._lonely(wanted, timeout) from None
+        return found
 
     def _lonely(self, count: int, timeout: float | None) -> TimeoutError:
         return TimeoutError(
@@ -113,24 +125,41 @@ class Publisher(Declared, Writer):
         timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as put_many has it
     ) -> None:
         """As put_many, for asyncio: other tasks run while the window is full."""
+        await self._all_async(self.put_many, list(samples), timeout)
+
+    async def put_array_async(
+        self,
+        rows: Any,
+        *,
+        timeout: float | None = TIMEOUT,  # noqa: ASYNC109 - as put_array has it
+    ) -> None:
+        """As put_array, for asyncio: other tasks run while the window is full."""
+        await self._all_async(self.put_array, memoryview(rows), timeout)
+
+    async def _all_async(
+        self,
+        put: Callable[..., int],
+        left: Any,
+        timeout: float | None,  # noqa: ASYNC109 - as both have it
+    ) -> None:
+        """Put all of these by a call that takes as many as there is room for."""
         from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
 
-        left = list(samples)
-
         def accepted() -> bool:
+            nonlocal left
             try:
-                del left[: self.put_many(left, wait=False)]
+                left = left[put(left, wait=False) :]
             except ValueError as error:
-                del left[: getattr(error, "taken", 0)]
+                left = left[getattr(error, "taken", 0) :]
                 raise
-            return not left
+            return not len(left)
 
         try:
             await aio.wait(self._owner, accepted, timeout)
         except TimeoutError:
             raise self._full(timeout) from None
         except ValueError:  # one is larger than the window
-            await aio.apart(lambda: self.put_many(left, timeout=timeout))
+            await aio.apart(lambda: put(left, timeout=timeout))
 
     @property
     def conduit(self) -> int | None:

@@ -33,9 +33,10 @@ TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, NoReturn, Self
+    from typing import Any, NoReturn, Self, Unpack
 
     from pyddsi._declared import Owner
+    from pyddsi._words import Settings
     from pyddsi.aio import Waker
     from pyddsi.capture._record import Recorder
     from pyddsi.dispatch import Dispatcher
@@ -52,7 +53,10 @@ _open: WeakSet[Session] = WeakSet()
 
 
 def open(  # noqa: A001 - as pyddsi.open, it shadows nothing
-    config: Config | None = None, *, record: str | os.PathLike[str] | None = None, **settings: Any
+    config: Config | None = None,
+    *,
+    record: str | os.PathLike[str] | None = None,
+    **settings: Unpack[Settings],
 ) -> Session:
     """
     Begin a session. It finds its peers by itself.
@@ -170,9 +174,16 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        import asyncio  # noqa: PLC0415 - it is there already
+        await self.close_async()
 
-        await asyncio.to_thread(self.close)
+    async def close_async(
+        self,
+        timeout: float = CLOSE_TIMEOUT,  # noqa: ASYNC109 - as close has it
+    ) -> None:
+        """As close, for asyncio: other tasks run meanwhile."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        await aio.apart(lambda: self.close(timeout))
 
     def close(self, timeout: float = CLOSE_TIMEOUT) -> None:
         """

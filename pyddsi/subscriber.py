@@ -95,7 +95,15 @@ class Subscriber(Declared, Reader):
         import numpy as np  # noqa: PLC0415 - only those who ask for arrays need it
 
         kind = np.dtype(dtype)
-        data, count, size = self._array(kind.itemsize, max, timeout=timeout)
+        return self._as_array(self._array(kind.itemsize, max, timeout=timeout), kind)
+
+    def _as_array(
+        self, found: tuple[bytearray | None, int, int], kind: np.dtype[Any]
+    ) -> np.ndarray[Any, Any]:
+        """What the core answered as rows of this kind, or ValueError."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        data, count, size = found
         if data is None:
             raise ValueError(
                 f"{self}: the next sample has {size} bytes, no whole number of {kind} elements of {kind.itemsize} bytes; "
@@ -167,6 +175,33 @@ class Subscriber(Declared, Reader):
             raise self._nothing(timeout) from None
         return samples
 
+    async def recv_array_async(
+        self,
+        dtype: Any = "u1",
+        *,
+        max: int = 65536,
+        timeout: float | None = None,  # noqa: ASYNC109 - as recv_array has it
+    ) -> np.ndarray[Any, Any]:
+        """As recv_array, for asyncio."""
+        import numpy as np  # noqa: PLC0415 - only those who ask for arrays need it
+
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        kind = np.dtype(dtype)
+        await self._turn()
+
+        def some() -> tuple[bytearray | None, int, int] | None:
+            try:
+                return self._array(kind.itemsize, max, timeout=0)
+            except TimeoutError:
+                return None
+
+        try:
+            found: tuple[bytearray | None, int, int] = await aio.wait(self._owner, some, timeout)
+        except TimeoutError:
+            raise self._nothing(timeout) from None
+        return self._as_array(found, kind)
+
     async def _turn(self) -> None:
         """
         A turn for other tasks now and then: samples that are there need none to wait for. It comes before samples are
@@ -188,25 +223,44 @@ class Subscriber(Declared, Reader):
         except ClosedError:
             raise StopAsyncIteration from None
 
-    def pull(self, max: int = 0, *, timeout: float = 10.0) -> None:
+    def pull(self, max: int = 0, *, timeout: float | None = 10.0) -> None:
         """
         Ask each publisher for at most so many samples of those that it keeps; 0: for all.
 
-        Waits until there is somebody to ask; TimeoutError if there is nobody after `timeout` seconds.
+        Waits until there is a publisher to ask; TimeoutError if there is none after `timeout` seconds.
         """
-        limit = whole("max", max, 0, 2**32 - 1)
-        status = lib.PYDDSI_AGAIN
+        if not self._owner.wait(timeout, self._pulled(max)):
+            raise self._nobody(timeout)
+
+    async def pull_async(
+        self,
+        max: int = 0,
+        *,
+        timeout: float | None = 10.0,  # noqa: ASYNC109 - as pull has it
+    ) -> None:
+        """As pull, for asyncio."""
+        from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
+
+        try:
+            await aio.wait(self._owner, self._pulled(max), timeout)
+        except TimeoutError:
+            raise self._nobody(timeout) from None
+
+    def _pulled(self, count: int) -> Callable[[], bool]:
+        """What asks the publishers, and answers whether there was one to ask."""
+        limit = whole("max", count, 0, 2**32 - 1)
 
         def asked() -> bool:
-            nonlocal status
             self._enter()
             status = self._owner.call("pull", self._handle, limit)
-            return bool(status != lib.PYDDSI_AGAIN)
+            if status not in {lib.PYDDSI_OK, lib.PYDDSI_AGAIN}:
+                raise ValueError(f"{self} cannot pull; make it with mode='pull' or 'push_pull'")
+            return bool(status == lib.PYDDSI_OK)
 
-        if not self._owner.wait(timeout, asked):
-            raise TimeoutError(f"{self}: nobody who can be asked was there within {timeout} s")
-        if status != lib.PYDDSI_OK:
-            raise ValueError(f"{self} cannot pull; make it with mode='pull' or 'push_pull'")
+        return asked
+
+    def _nobody(self, timeout: float | None) -> TimeoutError:
+        return TimeoutError(f"{self}: no publisher that can be asked was there within {timeout} s")
 
     # ---- failures ----
 

@@ -279,6 +279,38 @@ static PyObject *sample_repr(PyObject *self)
     return text;
 }
 
+/* Two samples, or a sample and bytes, are equal if their bytes are. */
+static PyObject *sample_compare(PyObject *self, PyObject *other, int how)
+{
+    if ((how != Py_EQ && how != Py_NE) || !(Py_TYPE(other) == sample_type || PyBytes_Check(other) ||
+                                            PyByteArray_Check(other) || PyMemoryView_Check(other)))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *view = PyMemoryView_FromObject(self);
+    PyObject *answer = view == NULL ? NULL : PyObject_RichCompare(view, other, how);
+    Py_XDECREF(view);
+    return answer;
+}
+
+/* As that of the bytes that it is equal to. A memoryview asks its object for this, so it is no help here. */
+static Py_hash_t sample_hash(PyObject *self)
+{
+    PyObject *copy = PyBytes_FromObject(self);
+    Py_hash_t hash = copy == NULL ? -1 : PyObject_Hash(copy);
+    Py_XDECREF(copy);
+    return hash;
+}
+
+static PyObject *sample_reduce(PyObject *self, PyObject *ignored)
+{
+    (void)ignored;
+    PyErr_Format(PyExc_TypeError,
+                 "%R belongs to its session, and cannot be copied or pickled; bytes(sample) can, "
+                 "beside its resource, "
+                 "number, source and time_ns",
+                 self);
+    return NULL;
+}
+
 static PyGetSetDef sample_fields[] = {
     {"data", sample_data, NULL, "Its bytes, where they are; every view keeps the sample's memory.",
      NULL},
@@ -299,6 +331,7 @@ static PyMethodDef sample_methods[] = {
      "release($self, /)\n--\n\nThe data is not needed any more; views made of it before keep the "
      "memory "
      "further."},
+    {"__reduce_ex__", sample_reduce, METH_O, NULL},
     {"__enter__", sample_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))sample_exit, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
@@ -309,6 +342,8 @@ static PyType_Slot sample_slots[] = {
      "A sample as its reader gets it: a read-only buffer that knows where it came from."},
     {Py_tp_dealloc, (void *)sample_dealloc},
     {Py_tp_repr, (void *)sample_repr},
+    {Py_tp_richcompare, (void *)sample_compare},
+    {Py_tp_hash, (void *)sample_hash},
     {Py_tp_getset, sample_fields},
     {Py_tp_methods, sample_methods},
     {Py_bf_getbuffer, (void *)sample_getbuffer},

@@ -46,7 +46,11 @@ def add(parser: read.Parser) -> None:
 
 def _watch(options: argparse.Namespace, session: pyddsi.Session) -> None:
     paint = Paint(sys.stdout)
-    colours = {"connected": "green", "reconnected": "green", "disconnected": "red"}
+    colours: dict[pyddsi.EventKind, str] = {
+        "connected": "green",
+        "reconnected": "green",
+        "disconnected": "red",
+    }
     while True:
         event = session.wait_event(*colours, timeout=None)
         if options.json:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pyddsi import names
 from pyddsi._declare import Declaring
 from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
+from pyddsi._endpoints import raw_endpoint
 from pyddsi._looks import (
+    PRESENT,
     Drop,
     Event,
     Peer,
@@ -21,7 +23,6 @@ from pyddsi._looks import (
     endpoint,
     event_of,
     peer_of,
-    raw_endpoint,
 )
 from pyddsi._native import ffi, lib, text
 from pyddsi._values import nanoseconds, whole
@@ -333,8 +334,8 @@ class Node(Declaring[Publisher, Subscriber]):
         lib.pyddsi_sim_stats(self.enter(), self.index, raw)
         return copied(Stats, raw)
 
-    def peers(self) -> list[Peer]:
-        """The nodes that it knows."""
+    def peers(self, *, gone: bool = False) -> list[Peer]:
+        """The nodes that it has a session with, or is opening one with; gone=True: those that have left as well."""
         raw = ffi.new("pyddsi_peer *")
         found: list[Peer] = []
         index, sim = 0, self.enter()
@@ -342,7 +343,9 @@ class Node(Declaring[Publisher, Subscriber]):
             index += 1
             if raw.id_size == 0:
                 continue
-            found.append(peer_of(raw, self._name_by_id(bytes(raw.id[0 : raw.id_size]))))
+            peer = peer_of(raw, self._name_by_id(bytes(raw.id[0 : raw.id_size])))
+            if gone or peer.state in PRESENT:
+                found.append(peer)
         return found
 
     def window(self, conduit: int = 0) -> Window | None:

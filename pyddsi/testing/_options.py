@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from pyddsi._looks import FEATURES, raw_endpoint
+from pyddsi._endpoints import raw_endpoint
+from pyddsi._looks import FEATURES
 from pyddsi._native import ffi, lib
 from pyddsi._values import choose, closest, nanoseconds, whole
 

@@ -107,13 +107,17 @@ class Publisher(Declared):
         self.node.pump()
         return sorted(self.node.matches.get(self._handle, ()))
 
-    def wait_matched(self, count: int = 1, *, timeout: float = TIMEOUT) -> None:
-        """Let time pass until so many nodes subscribe. TimeoutError if they do not within `timeout` virtual seconds."""
+    def wait_matched(self, count: int = 1, *, timeout: float = TIMEOUT) -> int:
+        """
+        Let time pass until so many nodes subscribe, and answer how many do. TimeoutError if they do not within `timeout`
+        virtual seconds.
+        """
         if not self.node.world.wait(timeout, lambda: len(self.matched) >= count):
             raise TimeoutError(
                 f"{self}: after {timeout} s {len(self.matched)} nodes subscribe, not {count}; a subscriber must name "
                 f"the same resource, or a pattern that covers it"
             )
+        return len(self.matched)
 
     def _sim(self) -> Any:
         """The world, if this can still be used in it."""

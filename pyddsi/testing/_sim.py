@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from pyddsi._declared import TIMEOUT
-from pyddsi._looks import raw_endpoint
+from pyddsi._endpoints import raw_endpoint
 from pyddsi._native import ffi, lib
 from pyddsi._values import SECOND, nanoseconds, whole
 from pyddsi.capture.write import write_datagrams

@@ -163,7 +163,8 @@ def test_sys_exit_in_a_callback(caplog: pytest.LogCaptureFixture) -> None:
 
 
 INTERRUPTED = """
-import pyddsi, sys
+import pyddsi, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a shell's background job starts without
 with pyddsi.open(group=sys.argv[1]) as session:
     sub, pub, other = session.subscriber("a"), session.publisher("a"), session.subscriber("b")
 
@@ -171,8 +172,8 @@ with pyddsi.open(group=sys.argv[1]) as session:
     def stop(sample):
         raise KeyboardInterrupt
 
-    pub.put(b"x")
     try:
+        pub.put(b"x")
         other.recv()
     except KeyboardInterrupt:
         print("interrupted")

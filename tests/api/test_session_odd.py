@@ -50,14 +50,14 @@ ODD: dict[str, tuple[Asked, type[Exception], str]] = {
         r"or a smaller depth, has room",
     ),
     "an event that is none": (
-        lambda s: s.wait_event("conected"),
+        lambda s: s.wait_event("conected"),  # type: ignore[arg-type]
         ValueError,
         r"an event cannot be 'conected'; did you mean 'connected'\?",
     ),
     "matched with less than nobody": (
         lambda s: s.publisher("a").wait_matched(-1),
         ValueError,
-        r"count is from 0 to",
+        r"count is from 1 to",
     ),
     "the end with nobody": (
         lambda s: s.close_session(None),  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ class Stranger:
     @property
     def peer(self) -> Peer | None:
         """What the node knows of it; if it has been here before, now rather than then."""
-        found = [peer for peer in self.node.peers() if peer.id == self.id]
+        found = [peer for peer in self.node.peers(gone=True) if peer.id == self.id]
         return max(found, key=lambda peer: peer.state != "unknown", default=None)
 
     @property

@@ -173,7 +173,7 @@ def test_unanswered_opens(opens: int) -> None:
     sim.run(opens + 3.0)
     sent = [p.sent_ns for p in stranger.packets() if isinstance(p.messages[0], wire.Open)]
     assert sent == [i * 1_000_000_000 for i in range(opens)]
-    assert not [peer for peer in node.peers() if peer.state != "unknown"]
+    assert not [peer for peer in node.peers(gone=True) if peer.state != "unknown"]
     assert node.events() == []
     stranger.say(wire.Accept(node.id, stranger.id, 0, properties=[]))
     assert stranger.state == "unknown", "an ACCEPT after that opens nothing"

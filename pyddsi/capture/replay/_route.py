@@ -20,7 +20,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from types import TracebackType
 from typing import Any, Self
 
-from pyddsi._looks import raw_endpoint
+from pyddsi._endpoints import raw_endpoint
 from pyddsi._native import ffi, lib
 from pyddsi._values import whole
 from pyddsi.capture import Endpoint

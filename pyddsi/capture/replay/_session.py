@@ -185,8 +185,8 @@ class SessionReplay:
         self.report.subscribers = max([self.report.subscribers, *found])
         return sum(map(bool, found))
 
-    def wait_matched(self, timeout: float | None = None) -> None:
-        """Wait until somebody subscribes; TimeoutError, which says why not."""
+    def wait_matched(self, timeout: float | None = None) -> int:
+        """Wait until some of its resources have a subscriber, and answer how many have; TimeoutError says why not."""
         limit = self.timeout if timeout is None else timeout
         if not self.session.wait(limit, self.matched):
             first = next(iter(self.contents.topics))
@@ -197,6 +197,7 @@ class SessionReplay:
         self.session.wait(
             min(limit, ALL_MATCHED_SECONDS), lambda: self.matched() == len(self._publishers)
         )
+        return self.matched()
 
     # ---- publishing ----
 
