@@ -77,9 +77,9 @@ order    old            yes      best effort: it came after a later one
 order    limit          no       no room to wait for a conduit that a resource moves away from
 order    peer_lost      yes      it had come early, and the session ended before those in front of it came
 assembly size           yes      more than `sample_max` bytes
-assembly full           yes      no memory for its pieces, or its sender has too many others unfinished
+assembly full           yes      no place for its pieces: best effort, or its sender has too many others unfinished
 assembly incomplete     yes      a piece is missing for ever, or its sender gave the sample up
-assembly limit          yes      its sender's unfinished samples take up half of the memory or of the places
+assembly limit          yes      its sender's unfinished samples take up half of the memory or of the places; or it stood still while others waited
 assembly bad_bytes      yes      its pieces contradict each other
 assembly peer_lost      yes      the session ended before the last piece
 ring     full           yes      its subscriber reads too slowly: best effort, or `on_full` is drop_newest; or the program had no memory for it

@@ -127,6 +127,27 @@ MUTANTS = [
         "fanout",
     ),
     Mutant(
+        "assembly: a reliable sample without a place is taken in, and lost",
+        "node",
+        "if (room || !others_hold(node, piece->owner)) {",
+        "if (room || piece->number == piece->first) {",
+        "pieces",
+    ),
+    Mutant(
+        "assembly: best effort that misses a piece keeps its place",
+        "node",
+        "if (series != PDI_SERIES_NONE) { /* an owner of best effort has one growing series at most */",
+        "if (series == PDI_SERIES_NONE - 1) {",
+        "tests/node_assembly",
+    ),
+    Mutant(
+        "assembly: reliable samples wait for best effort",
+        "node",
+        "while (!room && node->assembler.loose != 0) {",
+        "while (!room && node->assembler.loose > 999) {",
+        "tests/node_assembly",
+    ),
+    Mutant(
         "receive: what is taken later may be fed earlier",
         "api",
         "pdi_lock_take(&session->feeding); if (packets >= ROUSE_MIN && session->receivers_count > 1) {"

@@ -7,7 +7,7 @@
  * room) is given to none, and comes again when something has changed. Best effort waits for nobody: who has no
  * room loses it, with a line in the ledger.
  *
- * Fragments go to the assembler, and the complete sample goes the same way. The file is long because what comes past the
+ * Fragments go to the assembler (assembly.c), and the complete sample goes the same way. The file is long because what comes past the
  * sockets goes the same way, too.
  */
 #include "node/state.h"
@@ -152,11 +152,6 @@ static void put_name(pyddsi_received *record, pyddsi_bytes name)
 
 /* ---- fragments ---- */
 
-static uint64_t owner_of(const struct pdi_arrival *arrival)
-{
-    return (uint64_t)arrival->peer << 32 | arrival->conduit << 1 | arrival->reliable;
-}
-
 static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arrival,
                            uint32_t series, pdi_time now)
 {
@@ -175,73 +170,16 @@ static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arri
     pdi_ring_release(node, series | PDI_SERIES_BIT);
 }
 
-/* Whether a new sample finds no room because readers look at others: then it waits, as for a full ring. (Growing ones are
- * not waited for, as they could wait for each other.) */
-static bool readers_hold(const struct pdi_node *node, const struct pdi_fragment *piece)
-{
-    const struct pdi_assembler *assembler = &node->assembler;
-    uint64_t size = (uint64_t)(piece->fragments != 0 ? piece->fragments : 1) * piece->payload.size;
-    return assembler->used > assembler->growing && size <= assembler->sample_max &&
-           !pdi_assembler_room(assembler, size);
-}
-
-/* Whether a peer uses so much of the assembler that others would have none: half of the pages, or of the entries, while
- * there are others. */
-static bool greedy(const struct pdi_node *node, const struct pdi_fragment *piece, uint32_t peer)
-{
-    const struct pdi_assembler *assembler = &node->assembler;
-    uint64_t pages = (uint64_t)piece->fragments * piece->payload.size / PDI_SERIES_PAGE;
-    uint32_t entries = 0;
-    for (uint32_t i = 0;
-         node->established > 1 && assembler->growing != 0 && i < assembler->series_max; i++) {
-        const struct pdi_series *series = &assembler->series[i];
-        if (series->state == PDI_SERIES_GROWING && series->owner >> 32 == peer) {
-            pages += series->pages;
-            entries++;
-        }
-    }
-    return node->established > 1 &&
-           (pages > assembler->pages.pages / 2 || entries >= (assembler->series_max + 1) / 2);
-}
-
 static int fragment(struct pdi_node *node, const struct pdi_arrival *arrival,
                     const pyddsi_message *message, uint64_t id, uint64_t via, pdi_time now)
 {
-    /* the first is never after this one */
-    uint64_t behind = (message->sn - message->first) & node->seq.mask;
-    struct pdi_fragment piece = {
-        .owner = owner_of(arrival),
-        .number = arrival->number,
-        .first = arrival->number - (int64_t)behind,
-        .fragments = message->fragments > UINT32_MAX ? UINT32_MAX : (uint32_t)message->fragments,
-        .in_order = arrival->reliable,
-        .id = id,
-        .space = (uint8_t)message->space,
-        .payload = message->payload,
-    };
-    if (arrival->reliable && piece.number == piece.first && readers_hold(node, &piece)) {
-        return PYDDSI_AGAIN;
-    }
-    if (piece.number == piece.first && greedy(node, &piece, arrival->peer)) {
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_LIMIT, piece.space, id, 1, now);
-        return PYDDSI_OK;
-    }
-    uint32_t series = PDI_SERIES_NONE;
-    int dropped = 0;
-    int status = pdi_assembler_input(&node->assembler, &piece, &series, &dropped);
+    uint32_t series;
+    int status = pdi_assembly_input(node, arrival, message, id, &series, now);
     if (status == PYDDSI_END) {
         node->series_via[series] = via;
         deliver_series(node, arrival, series, now);
-    } else if (status == PYDDSI_NO_SPACE) {
-        bool large = (uint64_t)piece.fragments * piece.payload.size > node->config.sample_max;
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, large ? PYDDSI_BY_SIZE : PYDDSI_BY_FULL, piece.space, id,
-                 1, now);
-    } else if (status == PYDDSI_BAD_INPUT && dropped) {
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_INCOMPLETE, piece.space, id, 1, now);
-    } else if (status == PYDDSI_BAD_INPUT && piece.number == piece.first) {
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_BAD_BYTES, piece.space, id, 1, now);
     }
-    return PYDDSI_OK;
+    return status == PYDDSI_AGAIN ? PYDDSI_AGAIN : PYDDSI_OK;
 }
 
 /* ---- the door ---- */
@@ -342,9 +280,11 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
         id = 0;
         name = message->uri;
     }
+    node->held_for = PDI_HELD_CONDUIT;
     if (arrival->reliable && !passes(node, arrival, space, id)) {
         return PYDDSI_AGAIN;
     }
+    node->held_for = PDI_HELD_READER;
     if (!arrival->reliable && node->env.overtaken != NULL &&
         node->env.overtaken(node->env.context, arrival->peer, space, id)) {
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_OLD, space, id, 1, now);
@@ -352,7 +292,8 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     }
     uint32_t series;
     while (!message->fragment && node->assembler.used != 0 && /* at most the series */
-           pdi_assembler_close(&node->assembler, owner_of(arrival), &series) == PYDDSI_OK) {
+           pdi_assembler_close(&node->assembler, pdi_arrival_owner(arrival), &series) ==
+               PYDDSI_OK) {
         deliver_series(node, arrival, series, now);
     }
     bool kept = arrival->slot != PDI_POOL_NONE || message->fragment;

@@ -28,6 +28,8 @@ static void timer(struct pdi_node *node, uint32_t item, pdi_time now)
         pdi_session_keepalive(node, now);
     } else if (item == PDI_TIMER_SHELF) {
         pdi_shelf_tick(node, now);
+    } else if (item == PDI_TIMER_ASSEMBLY) {
+        pdi_assembly_tick(node, now);
     } else if (item < PDI_TIMER_FIXED + peers) {
         pdi_session_timer(node, item - PDI_TIMER_FIXED, now);
     } else if (item < PDI_TIMER_FIXED + peers + node->conduits) {

@@ -115,7 +115,8 @@ int pdi_node_lent(struct pdi_node *node, uint32_t loan, uint32_t *publisher, con
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
 /* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
  * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
- * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. */
+ * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. begin answers AGAIN while as
+ * many are on their way to a receiver as it has places for. */
 int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_time now);
 int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
                   size_t *taken, pdi_time now);

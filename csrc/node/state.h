@@ -58,6 +58,10 @@
 #define PDI_ROUTE_READERS   32U  /* of one resource, in the cache; more are looked up each time */
 #define PDI_OVERRIDES_MAX   16U
 #define PDI_LOCATOR_MAX     64U
+#define PDI_ASSEMBLY_LOOSE_MS                                                                      \
+    1000U /* best effort in pieces that stands still for so long is given up */
+#define PDI_ASSEMBLY_STUCK                                                                         \
+    4U /* likewise, in slow_ms, what is reliable while others wait for its place */
 #define PDI_STREAM_PACKET_ZHE 100U /* what zhe takes through a connection, and no more */
 #define PDI_BARRIERS_MAX      64U
 #define PDI_MOVES_MAX         64U
@@ -82,6 +86,9 @@ struct pdi_member {
     uint8_t begun;     /* it has acknowledged something, or asked for it: it knows where it began */
     uint8_t detached;  /* too slow: a member that the window does not wait for */
 };
+
+/* What an order is held for (pdi_order.held). */
+enum { PDI_HELD_READER = 1, PDI_HELD_CONDUIT = 2, PDI_HELD_PLACE = 3 };
 
 enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4 };
 
@@ -441,6 +448,7 @@ struct pdi_node {
     struct pdi_kept *kept;
     uint64_t *held;       /* bit: this order waits for a reader, a guard or another conduit, */
     uint32_t holding;     /* how many do */
+    uint8_t held_for;     /* what the message that was tried last had to wait for */
     uint32_t last_sender; /* whose packet came last */
     uint8_t personal; /* the packet at hand has its session's mark: its SYNCH is for us alone; */
     uint8_t foreign;  /* or that of another session of its sender */
@@ -491,7 +499,13 @@ struct pdi_node {
 };
 
 /* Items of the timers. */
-enum { PDI_TIMER_SCOUT = 0, PDI_TIMER_KEEPALIVE = 1, PDI_TIMER_SHELF = 2, PDI_TIMER_FIXED = 3 };
+enum {
+    PDI_TIMER_SCOUT = 0,
+    PDI_TIMER_KEEPALIVE = 1,
+    PDI_TIMER_SHELF = 2,
+    PDI_TIMER_ASSEMBLY = 3,
+    PDI_TIMER_FIXED = 4
+};
 
 static inline uint32_t pdi_timer_peer(uint32_t peer)
 {
@@ -614,6 +628,23 @@ struct pdi_arrival {
     uint8_t reliable;
     int64_t number;
 };
+
+/* What the assembler knows a sender by. */
+static inline uint64_t pdi_arrival_owner(const struct pdi_arrival *arrival)
+{
+    return (uint64_t)arrival->peer << 32 | arrival->conduit << 1 | arrival->reliable;
+}
+
+/* assembly.c: samples that come in pieces. END: *series is complete; OK: taken, or lost with a line; AGAIN: it must wait for
+ * a place, and nothing has happened. */
+int pdi_assembly_input(struct pdi_node *node, const struct pdi_arrival *arrival,
+                       const pyddsi_message *message, uint64_t id, uint32_t *series, pdi_time now);
+/* A message of best effort has come: of its sender's unfinished sample a piece may be missing. */
+void pdi_assembly_pass(struct pdi_node *node, const struct pdi_arrival *arrival, pdi_time now);
+/* What the senders with (owner & mask) == match have begun will not be completed. */
+void pdi_assembly_forget(struct pdi_node *node, uint64_t mask, uint64_t match,
+                         enum pyddsi_reason reason, pdi_time now);
+void pdi_assembly_tick(struct pdi_node *node, pdi_time now);
 
 /* deliver.c: to the readers. OK; AGAIN: it must wait, and nothing has happened. */
 int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,

@@ -20,20 +20,28 @@ static struct pdi_conduit *conduit_of(const struct pdi_node *node, const struct 
     return conduit->open && same ? conduit : NULL;
 }
 
-static bool add(struct pdi_node *node, uint32_t publisher, const struct pdi_conduit *conduit)
+/* OK; AGAIN: as many are on their way there as a receiver has places for; NO_SPACE: no flow is free. */
+static int add(struct pdi_node *node, uint32_t publisher, const struct pdi_conduit *conduit)
 {
+    struct pdi_outflow *free = NULL;
+    uint32_t there = 0;
     for (uint32_t i = 0; i < PDI_OUTFLOWS_MAX; i++) {
         struct pdi_outflow *flow = &node->outflows[i];
-        if (!flow->used) {
-            *flow = (struct pdi_outflow){
-                .used = 1,
-                .publisher = publisher,
-                .conduit = conduit->number,
-                .life = conduit->peer != PDI_NONE ? node->peers[conduit->peer].mine : 0};
-            return true;
-        }
+        there += flow->used && flow->conduit == conduit->number;
+        free = flow->used || free != NULL ? free : flow;
     }
-    return false;
+    if (there >= PDI_SERIES_OWNER_MAX) {
+        return PYDDSI_AGAIN;
+    }
+    if (free == NULL) {
+        return PYDDSI_NO_SPACE;
+    }
+    *free = (struct pdi_outflow){.used = 1,
+                                 .publisher = publisher,
+                                 .conduit = conduit->number,
+                                 .life = conduit->peer != PDI_NONE ? node->peers[conduit->peer].mine
+                                                                   : 0};
+    return PYDDSI_OK;
 }
 
 /* The next flow of this publisher at or after i; null behind the last. */
@@ -89,9 +97,9 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     uint32_t needed = PYDDSI_CAN_FRAGMENT | (publisher->space != 0 ? PYDDSI_CAN_SPACE : 0U);
     struct pdi_conduit *group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     bool grouped = group != NULL && (group->features & needed) == needed;
-    bool room = !grouped || add(node, index, group);
+    int room = grouped ? add(node, index, group) : PYDDSI_OK;
     uint32_t without = 0;
-    for (uint32_t peer = 0; room && peer < node->peers_used; peer++) {
+    for (uint32_t peer = 0; room == PYDDSI_OK && peer < node->peers_used; peer++) {
         bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
                       (pdi_bitset_test(publisher->pushed, peer) && !grouped);
         if (single && (node->peers[peer].features & needed) == needed) {
@@ -106,10 +114,10 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         uint32_t half = conduit_of(node, flow)->window.size / 2;
         piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
     }
-    if (!room || total / piece >= UINT32_MAX || total / piece >= node->seq.mask) {
+    if (room != PYDDSI_OK || total / piece >= UINT32_MAX || total / piece >= node->seq.mask) {
         /* pieces are known by the number of the first, which must not come round again */
         finish(node, publisher);
-        return room ? PYDDSI_BAD_ARGUMENT : PYDDSI_NO_SPACE;
+        return room != PYDDSI_OK ? room : PYDDSI_BAD_ARGUMENT;
     }
     if (without != 0) {
         pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,

@@ -59,6 +59,7 @@ static int handle(struct pdi_node *node, const struct pdi_arrival *arrival,
         node->kick = 1;
         return PYDDSI_OK;
     case PYDDSI_PULL:
+        node->held_for = PDI_HELD_CONDUIT;
         return pdi_shelf_pull(node, arrival->peer, message, now);
     default:
         return pdi_deliver(node, arrival, message, now);
@@ -88,8 +89,7 @@ static void proceed(struct pdi_node *node, uint32_t peer, uint32_t conduit, pdi_
             event->last = (uint64_t)gap.last;
             pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_GAP, 0, 0, gap.lost, now);
             uint64_t owner = (uint64_t)peer << 32 | conduit << 1 | 1;
-            uint32_t lost = pdi_assembler_forget(&node->assembler, UINT64_MAX, owner);
-            pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_INCOMPLETE, 0, 0, lost, now);
+            pdi_assembly_forget(node, UINT64_MAX, owner, PYDDSI_BY_INCOMPLETE, now);
             continue;
         }
         pyddsi_message message;
@@ -98,7 +98,7 @@ static void proceed(struct pdi_node *node, uint32_t peer, uint32_t conduit, pdi_
         arrival.slot = slot;
         arrival.number = order->expected;
         if (handle(node, &arrival, &message, now) == PYDDSI_AGAIN) {
-            order->held = 1;
+            order->held = node->held_for;
             pdi_held_set(node, index, true);
             break;
         }
@@ -180,7 +180,7 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
         }
         verdict = PDI_ORDER_EARLY; /* it has come, but must wait */
         if (arrival->slot != PDI_POOL_NONE) {
-            order->held = 1;
+            order->held = node->held_for;
             pdi_held_set(node, peer * node->config.conduits_in + arrival->conduit, true);
         }
     }
@@ -220,6 +220,7 @@ void pdi_turn_best(struct pdi_node *node, struct pdi_arrival *arrival,
     if (lost != 0) {
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_LOSS, 0, 0, lost, now);
     }
+    pdi_assembly_pass(node, arrival, now);
     if (pdi_deliver(node, arrival, message, now) != PYDDSI_OK) {
         pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, space, message->rid, 1, now);
     }
@@ -383,11 +384,7 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
     if (lost != 0) {
         pdi_drop(node, PYDDSI_AT_ORDER, PYDDSI_BY_PEER_LOST, 0, 0, lost, now);
     }
-    uint32_t series =
-        pdi_assembler_forget(&node->assembler, ~UINT64_C(0) << 32, (uint64_t)peer << 32);
-    if (series != 0) {
-        pdi_drop(node, PYDDSI_AT_ASSEMBLY, PYDDSI_BY_PEER_LOST, 0, 0, series, now);
-    }
+    pdi_assembly_forget(node, ~UINT64_C(0) << 32, (uint64_t)peer << 32, PYDDSI_BY_PEER_LOST, now);
     for (uint32_t i = 0; i < PDI_BARRIERS_MAX && node->barriers_used != 0; i++) {
         if (node->barriers[i].used && node->barriers[i].peer == peer) {
             node->barriers[i].used = 0;

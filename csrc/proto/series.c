@@ -43,6 +43,7 @@ static void unlink_growing(struct pdi_assembler *assembler, uint32_t index)
     }
     *link = entry->link;
     assembler->growing--;
+    assembler->loose -= !entry->in_order;
     assembler->untold -= entry->fragments == 0;
 }
 
@@ -57,11 +58,12 @@ static void release(struct pdi_assembler *assembler, uint32_t index)
     assembler->used--;
 }
 
-/* Throws away a growing series. */
-static void drop(struct pdi_assembler *assembler, uint32_t index)
+void pdi_assembler_drop(struct pdi_assembler *assembler, uint32_t series)
 {
-    unlink_growing(assembler, index);
-    release(assembler, index);
+    PDI_CHECK(series < assembler->series_max);
+    PDI_CHECK(assembler->series[series].state == PDI_SERIES_GROWING);
+    unlink_growing(assembler, series);
+    release(assembler, series);
 }
 
 /* A growing series is complete; it keeps no page that it does not need. */
@@ -93,21 +95,29 @@ static uint32_t find(const struct pdi_assembler *assembler, uint64_t owner, int6
     return PDI_SERIES_NONE;
 }
 
+/* How many pages the series of this first piece takes at its start; 0: it is larger than any sample. All
+ * are taken if the total is known. The last piece may be as small as one byte: that decides whether
+ * the sample may be too large; and as large as the first: for that there is memory. */
+uint32_t pdi_assembler_pages(const struct pdi_assembler *assembler,
+                             const struct pdi_fragment *fragment)
+{
+    uint64_t piece = fragment->payload.size;
+    uint64_t total = fragment->fragments == 0 ? 1 : fragment->fragments;
+    if (piece > UINT32_MAX ||
+        (total == 1 ? piece : (total - 1) * piece + 1) > assembler->sample_max) {
+        return 0;
+    }
+    return pages_of(smaller(total * piece, assembler->sample_max));
+}
+
 /* Starts a series with its first piece, of which no byte is copied yet; answers its entry, or
- * PDI_SERIES_NONE. All pages are taken now if the total is known. The last piece may be as small as
- * one byte: that decides whether the sample may be too large; and as large as the first: for that
- * there is memory. */
+ * PDI_SERIES_NONE. */
 static uint32_t start(struct pdi_assembler *assembler, const struct pdi_fragment *fragment)
 {
     uint32_t index = assembler->idle;
-    uint64_t piece = fragment->payload.size;
-    uint64_t total = fragment->fragments == 0 ? 1 : fragment->fragments;
-    if (index == PDI_SERIES_NONE || piece > UINT32_MAX ||
-        (total == 1 ? piece : (total - 1) * piece + 1) > assembler->sample_max) {
-        return PDI_SERIES_NONE;
-    }
-    uint32_t pages = pages_of(smaller(total * piece, assembler->sample_max));
-    uint32_t page = pdi_pages_get(&assembler->pages, pages);
+    uint32_t pages = pdi_assembler_pages(assembler, fragment);
+    uint32_t page =
+        index == PDI_SERIES_NONE ? PDI_PAGES_NONE : pdi_pages_get(&assembler->pages, pages);
     if (page == PDI_PAGES_NONE) {
         return PDI_SERIES_NONE;
     }
@@ -116,6 +126,7 @@ static uint32_t start(struct pdi_assembler *assembler, const struct pdi_fragment
     assembler->idle = entry->link;
     assembler->used++;
     assembler->growing++;
+    assembler->loose += !fragment->in_order;
     assembler->untold += fragment->fragments == 0;
     *entry = (struct pdi_series){
         .owner = fragment->owner,
@@ -125,11 +136,12 @@ static uint32_t start(struct pdi_assembler *assembler, const struct pdi_fragment
         .page = page,
         .pages = pages,
         .fragments = fragment->fragments,
-        .piece = (uint32_t)piece,
+        .piece = (uint32_t)fragment->payload.size,
         .head = entry->head, /* another one's chain, which begins here */
         .link = *head,
         .state = PDI_SERIES_GROWING,
         .space = fragment->space,
+        .in_order = fragment->in_order,
     };
     *head = index;
     return index;
@@ -228,20 +240,21 @@ int pdi_assembler_input(struct pdi_assembler *assembler, const struct pdi_fragme
             return PYDDSI_NO_SPACE;
         }
     } else if (fragment->payload.size == 0 || !fits(&assembler->series[index], fragment)) {
-        drop(assembler, index);
+        pdi_assembler_drop(assembler, index);
         *dropped = 1;
         return PYDDSI_BAD_INPUT;
     }
     struct pdi_series *entry = &assembler->series[index];
     uint64_t size = entry->size + fragment->payload.size;
     if (!grow(assembler, entry, size)) {
-        drop(assembler, index);
+        pdi_assembler_drop(assembler, index);
         *dropped = 1;
         return PYDDSI_NO_SPACE;
     }
     memcpy(bytes_at(assembler, entry->page) + entry->size, fragment->payload.data,
            fragment->payload.size);
     entry->size = size;
+    entry->moved = fragment->now;
     entry->next = (int64_t)((uint64_t)entry->next + 1);
     if (entry->fragments == 0 && fragment->fragments != 0) {
         entry->fragments = fragment->fragments;
@@ -276,24 +289,63 @@ uint32_t pdi_assembler_forget(struct pdi_assembler *assembler, uint64_t mask, ui
     for (uint32_t index = 0; assembler->growing > 0 && index < assembler->series_max; index++) {
         const struct pdi_series *entry = &assembler->series[index];
         if (entry->state == PDI_SERIES_GROWING && (entry->owner & mask) == match) {
-            drop(assembler, index);
+            pdi_assembler_drop(assembler, index);
             dropped++;
         }
     }
     return dropped;
 }
 
-bool pdi_assembler_room(const struct pdi_assembler *assembler, uint64_t size)
+/* Whether a run of so many pages is free, or one of `more` behind these. */
+static bool pages_free(const struct pdi_assembler *assembler, const struct pdi_series *entry,
+                       uint32_t count)
 {
     struct pdi_pages look = assembler->pages; /* what a search changes in it goes with it, */
-    uint32_t count = pages_of(size > 0 ? size : 1);
-    uint32_t page =
-        assembler->used < assembler->series_max ? pdi_pages_get(&look, count) : PDI_PAGES_NONE;
+    if (entry != NULL && count <= entry->pages) {
+        return true;
+    }
+    if (entry != NULL && pdi_pages_extend(&look, entry->page, entry->pages, count - entry->pages)) {
+        pdi_pages_put(&look, entry->page + entry->pages, count - entry->pages);
+        return true;
+    }
+    uint32_t page = pdi_pages_get(&look, count);
     if (page == PDI_PAGES_NONE) {
         return false;
     }
     pdi_pages_put(&look, page, count); /* and the bits are as before */
     return true;
+}
+
+bool pdi_assembler_room(const struct pdi_assembler *assembler, const struct pdi_fragment *fragment)
+{
+    uint32_t others = 0;
+    uint32_t index = find(assembler, fragment->owner, fragment->first, &others);
+    if (index != PDI_SERIES_NONE) {
+        const struct pdi_series *entry = &assembler->series[index];
+        uint64_t size = entry->size + fragment->payload.size;
+        return !fits(entry, fragment) || size > assembler->sample_max ||
+               pages_free(assembler, entry, pages_of(size));
+    }
+    uint32_t pages = pdi_assembler_pages(assembler, fragment);
+    if (fragment->number != fragment->first || fragment->payload.size == 0 || pages == 0 ||
+        others >= PDI_SERIES_OWNER_MAX) {
+        return true;
+    }
+    return assembler->idle != PDI_SERIES_NONE && pages_free(assembler, NULL, pages);
+}
+
+uint32_t pdi_assembler_broken_one(const struct pdi_assembler *assembler, uint64_t owner,
+                                  int64_t number)
+{
+    uint32_t index = assembler->series[home(assembler, owner)].head;
+    while (index != PDI_SERIES_NONE) { /* at most as many as are growing */
+        const struct pdi_series *entry = &assembler->series[index];
+        if (entry->owner == owner && entry->next != number) {
+            return index;
+        }
+        index = entry->link;
+    }
+    return PDI_SERIES_NONE;
 }
 
 pyddsi_bytes pdi_assembler_bytes(const struct pdi_assembler *assembler, uint32_t series)

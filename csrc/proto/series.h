@@ -4,7 +4,8 @@
  * pieces are of one size but the last, which is not larger. It is delivered whole or not at all.
  * Where the pieces come in order and none is missing (reliable), messages of others may lie between
  * them. Where some may be lost (best effort) the numbers must follow each other, for a hole in them
- * may be a piece. Either way a piece is copied to the end of what is there, and there is never
+ * may be a piece: so an owner of best effort has one growing series at most, and any message of it
+ * with another number than the one due ends that one (pdi_assembler_broken). Either way a piece is copied to the end of what is there, and there is never
  * anything to sort.
  *
  *     first                  next                     fragments
@@ -18,8 +19,8 @@
  *       └──────────────────────────── free ────────────────────────┘
  *
  * A series is known by (owner, first). The owner is the caller's word for a peer, a conduit and a
- * reliability. Several series may grow at once, of one owner too: the pieces must only be in order
- * within each series. But an owner with PDI_SERIES_OWNER_MAX growing ones gets no more, so one peer
+ * reliability. Several series in order may grow at once, of one owner too: the pieces must only be in
+ * order within each series. But an owner with PDI_SERIES_OWNER_MAX growing ones gets no more, so one peer
  * that never ends what it begins does not take the whole table.
  *
  * Memory. A series lies in neighbouring pages (base/pages.h) of one block, so it can be read in
@@ -50,6 +51,7 @@
 #include <stdint.h>
 
 #include "base/pages.h"
+#include "base/time.h"
 #include "pyddsi.h"
 
 #define PDI_SERIES_PAGE      4096U
@@ -65,6 +67,7 @@ struct pdi_series {
     int64_t next;       /* first and the pieces so far: the number due if there are no others */
     uint64_t id;        /* of the resource, and */
     uint64_t size;      /* bytes so far */
+    pdi_time moved;     /* when the last piece came */
     uint32_t page;      /* where they are */
     uint32_t pages;     /* how many are taken */
     uint32_t fragments; /* in all; 0: not told */
@@ -73,6 +76,7 @@ struct pdi_series {
     uint32_t link;      /* next in the same chain */
     uint8_t state;      /* enum pdi_series_state */
     uint8_t space;      /* the space of the resource; both from the first piece */
+    bool in_order;      /* reliable */
 };
 
 struct pdi_assembler {
@@ -82,7 +86,8 @@ struct pdi_assembler {
     uint32_t series_max;
     uint32_t used;    /* entries that are growing or complete */
     uint32_t growing; /* entries that are growing, */
-    uint32_t untold;  /* and those of them that do not know how many pieces they will have */
+    uint32_t loose;   /* those of them that are best effort, */
+    uint32_t untold;  /* and those that do not know how many pieces they will have */
     uint32_t idle;    /* first of the free entries */
     uint64_t sample_max;
 };
@@ -106,7 +111,18 @@ struct pdi_fragment {
     uint64_t id;        /* these two are read from the first piece */
     uint8_t space;
     pyddsi_bytes payload;
+    pdi_time now;
 };
+
+/* How many pages the series of this first piece takes at its start; 0: it is larger than any
+ * sample. */
+uint32_t pdi_assembler_pages(const struct pdi_assembler *assembler,
+                             const struct pdi_fragment *fragment);
+
+/* Whether there is room for this piece now: an entry and pages for a first one, more pages for a
+ * later one that needs them. True as well where room is of no use, since the piece is refused anyway:
+ * it contradicts its series, is larger than any sample, or its owner has too many. */
+bool pdi_assembler_room(const struct pdi_assembler *assembler, const struct pdi_fragment *fragment);
 
 /* Takes one piece. How many pieces there are may be told by any of them, and left out of any.
  * PYDDSI_OK: taken, more must come. PYDDSI_END: that was the last, *series is complete.
@@ -134,8 +150,21 @@ static inline int pdi_assembler_close(struct pdi_assembler *assembler, uint64_t 
  * numbers were skipped. Answers how many. Complete ones stay. */
 uint32_t pdi_assembler_forget(struct pdi_assembler *assembler, uint64_t mask, uint64_t match);
 
-/* Whether a sample of this size, at most sample_max, would find room now. */
-bool pdi_assembler_room(const struct pdi_assembler *assembler, uint64_t size);
+/* The slow half of pdi_assembler_broken. */
+uint32_t pdi_assembler_broken_one(const struct pdi_assembler *assembler, uint64_t owner,
+                                  int64_t number);
+
+/* A message of best effort with this number came from this owner. Answers the growing series that now
+ * lacks a piece for ever, since another number was due; or PDI_SERIES_NONE. */
+static inline uint32_t pdi_assembler_broken(const struct pdi_assembler *assembler, uint64_t owner,
+                                            int64_t number)
+{
+    return assembler->loose == 0 ? PDI_SERIES_NONE
+                                 : pdi_assembler_broken_one(assembler, owner, number);
+}
+
+/* Throws a growing series away. */
+void pdi_assembler_drop(struct pdi_assembler *assembler, uint32_t series);
 
 /* The bytes of a complete series. */
 pyddsi_bytes pdi_assembler_bytes(const struct pdi_assembler *assembler, uint32_t series);

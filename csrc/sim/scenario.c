@@ -26,6 +26,8 @@ static const struct pdi_scenario scenarios[] = {
     {"names", "subscribers of patterns, which only names bring together", pdi_scenario_names, NULL},
     {"fragments", "large samples in pieces, interleaved with small ones, under loss",
      pdi_scenario_fragments, NULL},
+    {"pieces", "best effort in pieces, some of them lost, and reliable large samples beside it",
+     pdi_scenario_pieces, NULL},
     {"batch", "many samples in one message", pdi_scenario_batch, NULL},
     {"best", "best effort: may be lost, but not repeated or turned round", pdi_scenario_best, NULL},
     {"pull", "subscribers ask for what is kept for them", pdi_scenario_pull, NULL},

@@ -135,6 +135,64 @@ void pdi_scenario_fragments(struct pdi_play *play)
     }
 }
 
+/* Once nothing is lost on the way, best effort in pieces arrives as well. */
+static void on_take_pieces(struct pdi_play *play, uint32_t reader, const pyddsi_received *sample,
+                           uint32_t author, uint32_t number)
+{
+    (void)author;
+    (void)number;
+    if (!sample->reliable && sample->size > play->config.packet_max && play->world.now > play->half)
+        play->theme[reader]++;
+}
+
+static void on_end_pieces(struct pdi_play *play)
+{
+    for (uint32_t i = 0; i < play->readers_count; i++) {
+        const struct pdi_listener *reader = &play->readers[i];
+        pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME,
+                        reader->topic.reliable || play->theme[i] != 0, reader->node,
+                        "subscriber %u has got nothing in pieces any more", reader->handle);
+    }
+}
+
+/* Nobody has two reliable samples in pieces under way at once, so none may be lost for want of a place. */
+void pdi_scenario_pieces(struct pdi_play *play)
+{
+    int count = (int)between(play, 3, 7);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.delay_ns = link.delay_ns > 2 * MS ? 2 * MS : link.delay_ns;
+    link.loss_ppm = (uint32_t)between(play, 10000, 150000);
+    play->config.lease_ms = 2000;
+    play->config.seq_bits = play->config.seq_bits < 10 ? 10 : play->config.seq_bits;
+    play->config.unicast_bytes = 16384; /* the samples of best effort must fit */
+    for (int i = 0; i < PYDDSI_MULTICASTS_MAX; i++) {
+        play->config.multicast_bytes[i] = 16384;
+    }
+    play->config.assembly_max = (uint32_t)between(play, 2, 8);
+    play->config.assembly_bytes = (uint32_t)between(play, 32768, 98304);
+    play->on_take = on_take_pieces;
+    play->on_end = on_end_pieces;
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    for (int from = 1; from < count; from++) {
+        struct pdi_writer *best = pdi_scenario_writer(play, from, (uint64_t)from);
+        best->options.reliability = PYDDSI_BEST_EFFORT;
+        best->topic.reliable = 0;
+        best->size_max = 2 * play->config.packet_max;
+        best->interval = between(play, 2, 10) * MS;
+        best->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        any_reader(play, 0, (uint64_t)from)->topic.reliable = 0;
+        if (from != 1 && chance(play, 1, 2))
+            continue;
+        struct pdi_writer *large = pdi_scenario_writer(play, from, 20 + (uint64_t)from);
+        large->large_ppm = 800000;
+        large->large_max = (uint32_t)between(play, 4000, 12000);
+        large->interval = between(play, 20, 60) * MS;
+        large->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        (void)any_reader(play, 0, 20 + (uint64_t)from);
+    }
+}
+
 void pdi_scenario_batch(struct pdi_play *play)
 {
     pyddsi_sim_link link = pdi_scenario_good_link(play);

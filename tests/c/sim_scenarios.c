@@ -69,6 +69,7 @@ static void test_themes(void)
         {"crash", offsetof(pyddsi_report, restarts)},
         {"declare", offsetof(pyddsi_report, declared)},
         {"fragments", offsetof(pyddsi_report, owed)},
+        {"pieces", offsetof(pyddsi_report, owed)},
         {"batch", offsetof(pyddsi_report, owed)},
         {"best", offsetof(pyddsi_report, taken)},
         {"pull", offsetof(pyddsi_report, taken)},
