@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyddsi._declared import Resource, Selection
     from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
     from pyddsi._native import Loan, Sample
+    from pyddsi._refusals import Refusal
     from pyddsi._words import (
         DropPlace,
         DropReason,
@@ -86,6 +87,7 @@ __all__ = [
     "PeerState",
     "Publisher",
     "PyddsiError",
+    "Refusal",
     "RejectedError",
     "ReplayError",
     "Resource",
@@ -120,6 +122,7 @@ _LAZY = {
     "Peer": "_looks",
     "PeerState": "_words",
     "Publisher": "publisher",
+    "Refusal": "_refusals",
     "Resource": "_declared",
     "Role": "_words",
     "Sample": "_native",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
+    from pyddsi._refusals import Refusal
     from pyddsi._words import EventKind
     from pyddsi.capture import Endpoint
     from pyddsi.config import Config
@@ -103,6 +104,18 @@ class Looking:
                     self.matches.setdefault(raw.handle, set()).add(peer)
                 elif raw.kind == lib.PYDDSI_UNMATCHED:
                     self.matches.setdefault(raw.handle, set()).discard(peer)
+                elif raw.kind == lib.PYDDSI_REFUSED:
+                    self._warn_of(raw, peer)
+
+    def _warn_of(self, raw: Any, peer: str) -> None:
+        """Log a refusal: without it the network would be incomplete in silence."""
+        import logging  # noqa: PLC0415 - few sessions are refused
+
+        from pyddsi._looks import endpoint, reason_name  # noqa: PLC0415
+        from pyddsi._refusals import refused  # noqa: PLC0415
+
+        what = refused(peer, endpoint(raw.endpoint, self.paths), reason_name(raw.reason))
+        logging.getLogger("pyddsi").warning("%s: %s", self.title, what)
 
     def events(self) -> list[Event]:
         """What has happened since this was last asked, oldest first. At least the latest 2048 are kept."""
@@ -215,6 +228,7 @@ class Looking:
         """The peers that it has a session with, or is opening one with; gone=True: those that have left as well."""
         from pyddsi._looks import PRESENT, peer_of  # noqa: PLC0415 - most programs open without
 
+        self.pump()
         raw = ffi.new("pyddsi_peer *")
         found: list[Peer] = []
         index = 0
@@ -224,6 +238,18 @@ class Looking:
                 peer = peer_of(raw, bytes(raw.id[0 : raw.id_size]).hex(), self.paths)
                 if gone or peer.state in PRESENT:
                     found.append(peer)
+        return found
+
+    def refusals(self) -> list[Refusal]:
+        """The sessions that do not come about, because this side or the other one refuses."""
+        from pyddsi._refusals import refusal_of  # noqa: PLC0415 - most programs open without
+
+        self.pump()
+        raw = ffi.new("pyddsi_refusal *")
+        found: list[Refusal] = []
+        while self.call("refusal", len(found), raw) == lib.PYDDSI_OK:
+            name = bytes(raw.id[0 : raw.id_size]).hex() or None
+            found.append(refusal_of(raw, name, self._wall_ns, self.paths))
         return found
 
     def resources(self) -> list[Known]:

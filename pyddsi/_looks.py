@@ -42,7 +42,7 @@ __all__ = [
     "status_name",
 ]
 
-ENDS = {1000: "lease", 1001: "bytes", 1002: "restart", 1003: "local", 1004: "link", 1005: "exited"}
+ENDS = dict(enumerate(("lease", "bytes", "restart", "local", "link", "exited", "peers_max"), 1000))
 V6 = 6  # the last kind of endpoint that is a datagram's
 OPENING_LAST = 200
 ESTABLISHED = 254
@@ -146,12 +146,13 @@ class Event:
     Something that a node tells its application.
 
     kind: "connected", "disconnected", "reconnected", "gap", "declared", "matched", "unmatched", "qos_conflict",
-        "rejected" or "detached"
+        "rejected", "detached" or "refused"
     time_ns: when, by the node's clock; of a session in nanoseconds since 1970
     peer: the name of the peer that it is about
     of: the resource, publisher or subscriber that it is about
     status: declared: what became of it, such as "settled" or "conflict"
-    reason: disconnected: why, such as "lease" or "ordinary"
+    reason: disconnected: why, such as "lease" or "ordinary"; refused: "peers_max" where this side refused, else what
+        the peer said, such as "out_of_resources"
     resource: its name, or its number where it has none
     space: the resource space that it is in
     conduit, first, last: gap: which samples will not come
@@ -200,7 +201,7 @@ def event_of(
         peer=peer,
         of=of,
         status=status_name(raw.status),
-        reason=reason_name(raw.reason) if kind == "disconnected" else None,
+        reason=reason_name(raw.reason) if kind in {"disconnected", "refused"} else None,
         resource=resource,
         space=raw.space,
         conduit=raw.conduit,

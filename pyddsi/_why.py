@@ -53,6 +53,7 @@ def _sentences(session: Looking, name: str | int) -> str:
         said += _refusals(mine)
         said += _publishing(session, publishers, settled, known)
         said += _subscribing(subscribers, settled, known)
+    said += [f"{one}." for one in session.refusals()]
     said += _dropped(session, name)
     return " ".join(said) or (
         f"Nothing is wrong that could be seen from here: {many(settled, 'peer')}, "

@@ -32,12 +32,14 @@ EventKind = Literal[
     "qos_conflict",
     "rejected",
     "detached",
+    "refused",
 ]
 PeerState = Literal["unknown", "opening", "established", "expired"]
 EndReason = Literal[
     "authentication",
     "bytes",
     "declarations",
+    "exited",
     "lease",
     "link",
     "local",
@@ -45,6 +47,7 @@ EndReason = Literal[
     "other",
     "out_of_resources",
     "parameter",
+    "peers_max",
     "protocol_version",
     "restart",
     "sequence_length",
@@ -82,6 +85,8 @@ DropReason = Literal[
     "limit",
     "unsupported",
     "no_subscriber",
+    "peers_max",
+    "refused",
 ]
 KnownKind = Literal["resource", "selection", "subscription"]
 Mode = Literal["push", "pull", "push_pull", "periodic_push", "periodic_pull"]

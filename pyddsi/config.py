@@ -135,7 +135,7 @@ class Config:
     shared_samples: int = 8192
     sample_max: int = 64 * MIB
     packets_max: int = 1024
-    peers_max: int = 16
+    peers_max: int = 256
     resources_max: int = 1024
     receive_buffer: int = 2 * MIB
     receive_threads: int = 1

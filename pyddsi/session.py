@@ -199,6 +199,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
                 return
             self._closed = True
         _open.discard(self)
+        self.pump()  # what is worth a warning is said now at the latest
         lib.pyddsi_session_close(self.raw, limit)
         if self._recorder is not None:
             self._recorder.finish()

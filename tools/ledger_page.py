@@ -66,7 +66,9 @@ input    bad_bytes      no       a packet breaks a rule; what stood before that 
 input    unknown_peer   no       a message that needs a session, from an address that has none
 input    not_synched    no       it came before its session was made here, or while that is in doubt; it comes again
 input    expired_peer   no       the same, from one whose session has just ended
-input    limit          no       there is no place for one more session, or for what asks for one
+input    limit          no       too many sessions are being opened at this moment, or wait for that; the peer asks again
+input    peers_max      no       a peer that asked for a session was refused: this node has `peers_max` peers; the event REFUSED has its address
+input    refused        no       a peer refused a session; the event REFUSED says which one, and why
 input    unsupported    no       an OPEN that was refused, or a word about a conduit that there is not
 order    not_synched    no       before the first SYNCH of its conduit; it comes again
 order    repeat         no       received before; a network that duplicates, or a repetition that was not needed

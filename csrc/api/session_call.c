@@ -132,6 +132,15 @@ int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *pe
     return status;
 }
 
+int pyddsi_session_refusal(pyddsi_session *session, uint32_t index, pyddsi_refusal *refusal)
+{
+    if (!pdi_session_enter(session))
+        return PYDDSI_CLOSED;
+    int status = pdi_node_refusal(session->node, index, refusal);
+    pdi_session_leave(session);
+    return status;
+}
+
 int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *window)
 {
     if (!pdi_session_enter(session))

@@ -278,6 +278,12 @@ int pyddsi_sim_peer(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_peer
     return one != NULL ? pdi_node_peer(one, index, peer) : PYDDSI_END;
 }
 
+int pyddsi_sim_refusal(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_refusal *refusal)
+{
+    const struct pdi_node *one = look(sim, node);
+    return one != NULL ? pdi_node_refusal(one, index, refusal) : PYDDSI_END;
+}
+
 int pyddsi_sim_window(const pyddsi_sim *sim, int node, int conduit, pyddsi_window *window)
 {
     const struct pdi_node *one = look(sim, node);

@@ -132,6 +132,8 @@ static const struct words reasons[PYDDSI_REASON_COUNT] = {
     [PYDDSI_BY_LIMIT] = {"limit", "its peer had used up its share"},
     [PYDDSI_BY_UNSUPPORTED] = {"unsupported", "one side does not know its kind"},
     [PYDDSI_BY_NO_SUBSCRIBER] = {"no_subscriber", "nobody here wanted it"},
+    [PYDDSI_BY_PEERS_MAX] = {"peers_max", "this side has as many peers as its peers_max allows"},
+    [PYDDSI_BY_REFUSED] = {"refused", "the peer refuses a session with this side"},
 };
 
 const char *pdi_place_name(int place)

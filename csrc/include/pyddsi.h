@@ -523,6 +523,8 @@ enum pyddsi_reason {
     PYDDSI_BY_LIMIT,         /* a peer used up its share */
     PYDDSI_BY_UNSUPPORTED,   /* the receiver, or the sender, does not know this kind */
     PYDDSI_BY_NO_SUBSCRIBER, /* it came, and nobody here wants it (any more) */
+    PYDDSI_BY_PEERS_MAX,     /* this node has as many peers as its peers_max allows */
+    PYDDSI_BY_REFUSED,       /* the peer refused a session */
     PYDDSI_REASON_COUNT
 };
 
@@ -696,6 +698,7 @@ enum pyddsi_event_kind {
     PYDDSI_QOS_CONFLICT, /* definitions of a resource contradict each other */
     PYDDSI_REJECTED,     /* a subscriber was refused, because the publisher is for one */
     PYDDSI_DETACHED,     /* that peer is too slow for the window it shared; it is not waited for */
+    PYDDSI_REFUSED, /* no session: reason is PYDDSI_END_LIMIT if this node refused, else as in the peer's CLOSE */
 };
 
 /* How a session ended, where CLOSE has no number for it. */
@@ -706,6 +709,7 @@ enum pyddsi_end {
     PYDDSI_END_LOCAL = 1003,   /* we closed it */
     PYDDSI_END_LINK = 1004,    /* the connection by which it was reached is over */
     PYDDSI_END_EXITED = 1005,  /* its process, on this machine, has ended */
+    PYDDSI_END_LIMIT = 1006,   /* of a refusal: this node has peers_max peers */
 };
 
 typedef struct {
@@ -725,6 +729,16 @@ typedef struct {
     uint64_t incarnation;
     uint64_t time_ns;
 } pyddsi_event;
+
+/* A session that did not come about: one side refuses, and goes on doing so. */
+typedef struct {
+    pyddsi_endpoint endpoint; /* of the peer */
+    uint8_t id_size;          /* 0: it has not said its id */
+    uint8_t id[16];
+    uint32_t reason; /* as of the event REFUSED */
+    uint64_t count;
+    uint64_t first_ns, last_ns;
+} pyddsi_refusal;
 
 /* What a peer has declared. */
 typedef struct {
@@ -939,6 +953,7 @@ int pyddsi_sim_event(pyddsi_sim *sim, int node, pyddsi_event *event);
 int pyddsi_sim_drop(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_drop *drop);
 int pyddsi_sim_stats(const pyddsi_sim *sim, int node, pyddsi_stats *stats);
 int pyddsi_sim_peer(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_peer *peer);
+int pyddsi_sim_refusal(const pyddsi_sim *sim, int node, uint32_t index, pyddsi_refusal *refusal);
 int pyddsi_sim_window(const pyddsi_sim *sim, int node, int conduit, pyddsi_window *window);
 
 /* The packets, in the order in which they were sent. Kept only between log(1) and log(0), which forgets them; at most
@@ -1163,6 +1178,8 @@ int pyddsi_session_known(pyddsi_session *session, pyddsi_known *known, size_t ma
 int pyddsi_session_drop(pyddsi_session *session, uint32_t index, pyddsi_drop *drop);
 int pyddsi_session_stats(pyddsi_session *session, pyddsi_stats *stats);
 int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *peer);
+/* The refusals that last. OK, END or CLOSED. */
+int pyddsi_session_refusal(pyddsi_session *session, uint32_t index, pyddsi_refusal *refusal);
 int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *window);
 
 /* ---- captures: tables of what passed by ------------------------------------------------------------------------- */

@@ -14,12 +14,22 @@
  */
 #include "node/state.h"
 
+/* All places are taken. */
+static void refuse_full(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    pdi_refusal_note(node, &chore->from, (pyddsi_bytes){chore->id, chore->id_size},
+                     PYDDSI_END_LIMIT, now);
+}
+
 static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
-    uint32_t limit = node->config.peers_max / 2 + 1;
-    uint32_t peer = node->opening < limit ? pdi_session_claim(node, chore) : PDI_NONE;
-    if (peer == PDI_NONE || pdi_peer_open(&node->peers[peer].word) != PYDDSI_OK) {
+    if (node->opening > node->config.peers_max / 2) { /* its next HELLO will find fewer */
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        return;
+    }
+    uint32_t peer = pdi_session_claim(node, chore);
+    if (peer == PDI_NONE || pdi_peer_open(&node->peers[peer].word) != PYDDSI_OK) {
+        refuse_full(node, chore, now);
         return;
     }
     node->opening++;
@@ -165,7 +175,7 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     }
     peer = peer == PDI_NONE ? pdi_session_claim(node, chore) : peer;
     if (peer == PDI_NONE) {
-        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_LIMIT, 0, 0, 1, now);
+        refuse_full(node, chore, now);
         refuse(node, chore, 3);
         return;
     }

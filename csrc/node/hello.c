@@ -221,7 +221,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
         }
         return;
     case PYDDSI_CLOSE:
-        if (peer != PDI_NONE) {
+        if (peer != PDI_NONE && !pdi_refusal_close(node, peer, message, now)) {
             pdi_session_end(node, peer, (uint32_t)message->reason, 0, now);
         }
         return;

@@ -31,7 +31,7 @@ void pdi_config_init(pyddsi_config *config)
         .multicasts = 1,
         .unicast_bytes = 64 * 1024,
         .unicast_samples = 256,
-        .peers_max = 16,
+        .peers_max = 256,
         .conduits_in = 4,
         .order_max = 256,
         .slots_max = 1024,

@@ -249,6 +249,8 @@ int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop
 uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last);
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);
 int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer); /* OK or END */
+/* The sessions that one side refuses. OK or END. */
+int pdi_node_refusal(const struct pdi_node *node, uint32_t index, pyddsi_refusal *refusal);
 /* conduit as from pdi_node_conduit. OK or BAD_ARGUMENT. */
 int pdi_node_window(const struct pdi_node *node, int number, pyddsi_window *window);
 

@@ -57,6 +57,8 @@
 #define PDI_ROUTE_CACHE     256U /* a power of two */
 #define PDI_ROUTE_READERS   32U  /* of one resource, in the cache; more are looked up each time */
 #define PDI_OVERRIDES_MAX   16U
+#define PDI_REFUSALS_MAX    16U /* peers that one side refuses, remembered */
+#define PDI_REFUSAL_ROUNDS  4U  /* so many scout_ms without a repetition, and a refusal is over */
 #define PDI_LOCATOR_MAX     64U
 #define PDI_ASSEMBLY_LOOSE_MS                                                                      \
     1000U /* best effort in pieces that stands still for so long is given up */
@@ -437,6 +439,7 @@ struct pdi_node {
     struct pdi_pages window_pages;
     pdi_time told_all; /* when a packet last went to all */
     uint8_t resting;   /* some peer rests */
+    pyddsi_refusal refusals[PDI_REFUSALS_MAX];
 
     struct pdi_reply replies[PDI_REPLIES_MAX];
     uint32_t reply_head, reply_tail;
@@ -796,6 +799,13 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
                       enum pyddsi_reason reason, pdi_time now);
 bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
                     pdi_time *next);
+
+/* refusal.c */
+void pdi_refusal_note(struct pdi_node *node, const pyddsi_endpoint *endpoint, pyddsi_bytes id,
+                      uint32_t reason, pdi_time now);
+bool pdi_refusal_close(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                       pdi_time now);
+void pdi_refusal_over(struct pdi_node *node, const pyddsi_endpoint *endpoint);
 
 /* aside.c */
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher);

@@ -173,6 +173,11 @@ def fork(_machine: Machine) -> Iterator[Finding]:
         )
 
 
+MORE_PEERS = (
+    "PYDDSI_PEERS_MAX=1024 program   # for the one whose limit it is; or peers_max= of pyddsi.open()",
+)
+
+
 def sessions(machine: Machine) -> Iterator[Finding]:
     """Two sessions in a group of their own, beside the one that is asked about."""
     if machine.group is None:
@@ -217,6 +222,7 @@ def company(machine: Machine) -> Iterator[Finding]:
         with pyddsi.open(machine.config.replace(id=b"")) as session:
             peers = _peers.find(session, COMPANY_SECONDS)
             heard = session.stats().packets_in
+            refused = _peers.refused(session)
     except (pyddsi.PyddsiError, ValueError) as error:
         yield Finding(
             "company",
@@ -225,6 +231,8 @@ def company(machine: Machine) -> Iterator[Finding]:
             ("pyddsi scout   # says the same for other options",),
         )
         return
+    for line in refused:
+        yield Finding("company", "fail", line, MORE_PEERS)
     who = f"{many(len(peers), 'session')} in the group {machine.config.group or '(none)'} answered"
     silent = not peers and heard
     yield Finding(

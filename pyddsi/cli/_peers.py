@@ -9,7 +9,7 @@ import pyddsi
 from pyddsi._looks import FEATURES, Peer
 from pyddsi.cli._show import duration
 
-__all__ = ["age", "established", "find", "plain", "round_trip", "speaks"]
+__all__ = ["age", "established", "find", "plain", "refused", "round_trip", "speaks"]
 
 EARLIEST_MS = (
     1_500_000_000_000  # an incarnation of a pyddsi session is when it began, in ms since 1970
@@ -26,6 +26,11 @@ def find(session: pyddsi.Session, seconds: float, count: int | None = None) -> l
     wanted = count or 1 << 30
     session.wait(seconds, lambda: len(established(session)) >= wanted)
     return established(session)
+
+
+def refused(session: pyddsi.Session) -> list[str]:
+    """The sessions that did not come about because a limit was met, in sentences."""
+    return [str(one) for one in session.refusals()]
 
 
 def speaks(peer: Peer) -> str:

@@ -94,6 +94,7 @@ def run(options: argparse.Namespace) -> int:
         peers = _peers.find(session, options.duration)
         there = [one for one in processes() if one.pid != os.getpid()]
         pairs = _paired(session, peers, there)
+        refused = _peers.refused(session)
     if options.json:
         for peer, process in pairs:
             who = None if peer is None else _peers.plain(peer)
@@ -102,6 +103,8 @@ def run(options: argparse.Namespace) -> int:
         rows = [_row(peer, process) for peer, process in pairs]
         lines = table(HEADS, rows, Paint(sys.stdout), left=(4, 5, 6))
         print("\n".join(lines))
+    for line in refused:
+        say(line)
     if not pairs:
         say("no process of this machine that can be seen has a session, and no peer answered")
     return 0 if pairs else 1

@@ -50,6 +50,7 @@ def _watch(options: argparse.Namespace, session: pyddsi.Session) -> None:
         "connected": "green",
         "reconnected": "green",
         "disconnected": "red",
+        "refused": "red",
     }
     while True:
         event = session.wait_event(*colours, timeout=None)
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
                 for peer in found
             ]
             print("\n".join(table(HEADS, rows, Paint(sys.stdout), left=(0, 1, 2))), flush=True)
+        for line in _peers.refused(session):
+            say(line)
         if not found:
             say(f"nobody answered within {options.duration:g} s. {session.why_not(1)}")
         if options.watch:

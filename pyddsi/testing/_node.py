@@ -25,6 +25,7 @@ from pyddsi._looks import (
     peer_of,
 )
 from pyddsi._native import ffi, lib, text
+from pyddsi._refusals import Refusal, refusal_of
 from pyddsi._values import nanoseconds, whole
 from pyddsi.capture import Endpoint
 from pyddsi.errors import ClosedError
@@ -346,6 +347,15 @@ class Node(Declaring[Publisher, Subscriber]):
             peer = peer_of(raw, self._name_by_id(bytes(raw.id[0 : raw.id_size])))
             if gone or peer.state in PRESENT:
                 found.append(peer)
+        return found
+
+    def refusals(self) -> list[Refusal]:
+        """The sessions that do not come about, because this side or the other one refuses."""
+        raw = ffi.new("pyddsi_refusal *")
+        found: list[Refusal] = []
+        while lib.pyddsi_sim_refusal(self.enter(), self.index, len(found), raw) == lib.PYDDSI_OK:
+            peer_id = bytes(raw.id[0 : raw.id_size])
+            found.append(refusal_of(raw, self._name_by_id(peer_id) if peer_id else None))
         return found
 
     def window(self, conduit: int = 0) -> Window | None:
