@@ -295,6 +295,7 @@ class Stats:
     pings_out: int
     allocated_slots: int
     rings_used: int
+    kept_bytes: int
     put_waits: int
     events_lost: int
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fill", "refusal"]
 
+KEEP_BYTES = 64 << 20
 RING_SAMPLES = 1 << 17  # of all subscribers together; memory that is not used is not taken
 
 
@@ -111,5 +112,6 @@ def fill(options: Any, config: Config) -> tuple[str, ...]:
     node.remotes_max = max(node.remotes_max, 2 * config.resources_max)
     node.remotes_peer_max = node.remotes_max // 2
     node.ring_samples = max(node.ring_samples, RING_SAMPLES)
+    node.keep_bytes = max(KEEP_BYTES, 2 * config.sample_max)
     node.events_max = EVENTS_KEPT
     return paths

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "Metrics"]
 
 GAUGES = {
-    "allocated_slots", "rings_used", "lanes", "lane_readers", "links", "views", "view_bytes", "receive_threads",
+    "allocated_slots", "rings_used", "kept_bytes", "lanes", "lane_readers", "links", "views", "view_bytes", "receive_threads",
 }  # fmt: skip
 
 # What the names alone do not say.
@@ -29,6 +29,7 @@ TEXTS = {
     "delivered": "samples handed to the rings of subscribers",
     "taken": "samples that the program took from them",
     "rings_used": "samples that wait there now",
+    "kept_bytes": "memory of samples for subscribers that drop",
     "allocated_slots": "received packets that are held now",
     "put_waits": "puts that found no room and waited",
     "events_lost": "events for which there was no room",

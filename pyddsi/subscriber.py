@@ -56,9 +56,9 @@ class Subscriber(Declared, Reader):
     ) -> None:
         super().__init__(session, name, number, handle, **rest)
         self._burst = 0
-        # what drops its oldest samples when it is full must not have them taken ahead of the reader
-        keeps = options.on_full != lib.PYDDSI_DROP_OLDEST
-        self._attach(keeper, handle, min(AHEAD, options.depth) if keeps else 1)
+        # what is taken ahead of the reader waits beside its ring, and is no longer dropped for a newer one
+        waits = options.on_full == lib.PYDDSI_WAIT
+        self._attach(keeper, handle, min(AHEAD, options.depth) if waits else 1)
 
     def close(self) -> None:
         """

@@ -227,6 +227,22 @@ static int pour(struct pdi_lanes *lanes, struct pdi_lane_in *lane, const struct 
     return status;
 }
 
+/* Passes by what would be pushed out of the rings again. (Two recordings of one lane should not differ by who reads it.) */
+static void pass(struct pdi_lanes *lanes, struct pdi_lane_in *lane, const struct pdi_brought *model,
+                 uint64_t until)
+{
+    struct pdi_lane_reader *reader = &lane->reader;
+    uint64_t behind = until - reader->taken;
+    if (!lane->has_next && reader->base == reader->taken && behind <= reader->entries_max &&
+        !pdi_tap_is_on(lanes->tap)) {
+        uint64_t passed = pdi_node_pass(lanes->node, model, behind, model->time_ns);
+        if (passed != 0) {
+            pdi_lane_pass(reader, passed);
+            mark(lanes, lane, PDI_TELL_ROOM);
+        }
+    }
+}
+
 static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max, pdi_time now)
 {
     uint32_t index = (uint32_t)(lane - lanes->in);
@@ -241,6 +257,10 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
                                  .peer = lane->peer,
                                  .space = lane->space,
                                  .reliable = lane->reliable};
+    if (pdi_node_drops(lanes->node, &sample)) {
+        pass(lanes, lane, &sample, until);
+        max = lane->reader.entries_max;
+    }
     for (uint32_t i = 0; i < max; i++) {
         uint32_t some = lane->has_next ? 0 : pdi_node_pours(lanes->node, &sample);
         if (some != 0) {

@@ -607,6 +607,7 @@ typedef struct {
     uint32_t remotes_peer_max;  /* and of one */
     uint32_t transaction_bytes; /* declarations of one peer before their commit */
     uint32_t ring_samples;      /* samples waiting for their readers, all subscribers together */
+    uint32_t keep_bytes;        /* of these, for readers that drop when they are full */
     uint32_t
         shelf_bytes; /* samples kept for pull, periods and late joiners, all publishers together */
     uint32_t shelf_samples;
@@ -770,7 +771,8 @@ typedef struct {
     uint64_t acks_in, nacks_in, acks_out, nacks_out, synchs_in, synchs_out;
     uint64_t keepalives_out, scouts_out, pings_out;
     uint64_t allocated_slots, /* packets held now, */
-        rings_used;           /* and samples waiting now */
+        rings_used;           /* and samples waiting now, */
+    uint64_t kept_bytes;      /* memory of those for readers that drop */
     uint64_t put_waits;       /* put answered: not now */
     uint64_t events_lost;
 } pyddsi_stats;

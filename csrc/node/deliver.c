@@ -221,7 +221,8 @@ static uint32_t pours(struct pdi_node *node, const struct pdi_route *route)
     }
     const struct pdi_subscriber *reader = &node->readers[route->reader[0]];
     uint32_t used = pdi_ring_used(reader);
-    if (!reader->used || reader->guards != 0 || used >= reader->depth || !ready(node, route)) {
+    if (!reader->used || reader->guards != 0 || reader->on_full != PYDDSI_WAIT ||
+        used >= reader->depth || !ready(node, route)) {
         return 0;
     }
     return reader->depth - used;
@@ -378,6 +379,41 @@ void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
     pyddsi_received record = record_brought(model);
     node->now = model->time_ns > node->now ? model->time_ns : node->now;
     pdi_ring_pour_brought(node, &node->readers[route->reader[0]], &record, samples, count);
+}
+
+bool pdi_node_drops(struct pdi_node *node, const struct pdi_brought *model)
+{
+    const struct pdi_route *route = route_of(node, model->space, model->resource, 0, model->name);
+    for (uint32_t i = 0; i < route->count; i++) {
+        const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
+        if (reader->used && reader->on_full != PYDDSI_WAIT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t pdi_node_pass(struct pdi_node *node, const struct pdi_brought *model, uint64_t behind,
+                       pdi_time now)
+{
+    const struct pdi_route *route = route_of(node, model->space, model->resource, 0, model->name);
+    uint64_t depth = 0;
+    for (uint32_t i = 0; i < route->count; i++) {
+        const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
+        if (!reader->used || reader->on_full != PYDDSI_DROP_OLDEST || reader->guards != 0 ||
+            route->filter[i] != NULL) {
+            return 0;
+        }
+        depth = reader->depth > depth ? reader->depth : depth;
+    }
+    if (route->count == 0 || behind <= depth) {
+        return 0;
+    }
+    uint64_t dropped = (behind - depth) * route->count;
+    node->stats.delivered += dropped;
+    pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_OVERWRITTEN, model->space, model->resource, dropped,
+             now);
+    return behind - depth;
 }
 
 int pdi_node_bring(struct pdi_node *node, const struct pdi_brought *sample, pdi_time now)

@@ -167,6 +167,7 @@ void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats)
     *stats = node->stats;
     stats->allocated_slots =
         node->pool.slots - pdi_pool_free(&node->pool) - (node->slot != PDI_POOL_NONE);
+    stats->kept_bytes = (uint64_t)(node->keep_pages.pages - node->keep_pages.free) * PDI_KEEP_PAGE;
     stats->rings_used = 0;
     for (uint32_t i = 0; i < node->readers_used; i++) {
         const struct pdi_subscriber *reader = &node->readers[i];

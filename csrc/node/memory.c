@@ -46,6 +46,7 @@ void pdi_config_init(pyddsi_config *config)
         .remotes_peer_max = 512,
         .transaction_bytes = 16 * 1024,
         .ring_samples = 8192,
+        .keep_bytes = 8 << 20,
         .shelf_bytes = 256 * 1024,
         .shelf_samples = 1024,
         .events_max = 256,
@@ -105,6 +106,7 @@ static const char *fault_of(const pyddsi_config *config)
          "publishers_max and subscribers_max must be at most 32768");
     NEED(config->ring_samples >= 2 && config->ring_samples <= 1U << 24,
          "ring_samples must be 2 to 16777216");
+    NEED(config->keep_bytes >= PDI_KEEP_PAGE, "keep_bytes must be at least 64");
     NEED(config->shelf_samples <= 1U << 24, "shelf_samples must be at most 16777216");
     NEED(config->events_max >= 1 && config->events_max <= 1U << 20,
          "events_max must be 1 to 1048576");
@@ -274,6 +276,9 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     uint64_t *map_used = pdi_carve_bits(carve, handles);
     node->records = pdi_carve(carve, config->ring_samples, sizeof *node->records);
     uint64_t *record_used = pdi_carve_bits(carve, config->ring_samples);
+    uint32_t keep_pages = config->keep_bytes / PDI_KEEP_PAGE;
+    node->keep_memory = pdi_carve(carve, keep_pages, PDI_KEEP_PAGE);
+    uint64_t *keep_used = pdi_carve_bits(carve, keep_pages);
     uint32_t shelf_pages = config->shelf_bytes / PDI_SHELF_PAGE + 1;
     node->shelf_memory = pdi_carve(carve, shelf_pages, PDI_SHELF_PAGE);
     uint64_t *shelf_used = pdi_carve_bits(carve, shelf_pages);
@@ -295,6 +300,7 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     pdi_carve_clear(carve, node->things, node->things_max * sizeof *node->things);
     (void)pdi_map_init(&node->handles, map, map_used, handles, node->hash_seed);
     (void)pdi_pages_init(&node->record_pages, record_used, config->ring_samples);
+    (void)pdi_pages_init(&node->keep_pages, keep_used, keep_pages);
     (void)pdi_pages_init(&node->shelf_pages, shelf_used, shelf_pages);
     pdi_carve_clear(carve, node->pullers, config->remotes_max * sizeof *node->pullers);
     for (uint32_t i = 0; i < config->shelf_samples; i++) {

@@ -218,6 +218,13 @@ uint32_t pdi_node_pours(struct pdi_node *node, const struct pdi_brought *model);
  * ring is there already, and is not asked for. */
 void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
                    const struct pdi_poured *samples, uint32_t count);
+/* Whether a reader that drops wants such samples. To have the newest it is brought all there is; that holds nothing up, as it
+ * has copies. */
+bool pdi_node_drops(struct pdi_node *node, const struct pdi_brought *model);
+/* Of so many that wait to be brought, how many of the oldest would only be pushed out again by the others. They are to be passed
+ * by, and stand in the books as if they had been brought. */
+uint64_t pdi_node_pass(struct pdi_node *node, const struct pdi_brought *model, uint64_t behind,
+                       pdi_time now);
 /* A line in the ledger, for what was dropped on such a way. */
 void pdi_node_note(struct pdi_node *node, enum pyddsi_place place, enum pyddsi_reason reason,
                    uint8_t space, uint64_t resource, uint64_t count, pdi_time now);

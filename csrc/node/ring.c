@@ -5,7 +5,7 @@
  * that it stood on.
  *
  * A record is a view: the bytes stay in the slot of their packet, or in the assembler, which is held until the reader
- * releases the sample.
+ * releases the sample. Those for a reader that drops are copies (keep.c).
  */
 #include "node/state.h"
 
@@ -23,6 +23,10 @@ void pdi_ring_release(struct pdi_node *node, uint32_t held)
     }
     if ((held & PDI_SERIES_BIT) == 0) {
         pdi_pool_drop(&node->pool, held);
+        return;
+    }
+    if (pdi_keep_has(held)) {
+        pdi_keep_release(node, held);
         return;
     }
     uint32_t series = held & ~PDI_SERIES_BIT;
@@ -57,6 +61,7 @@ static bool pop(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_rec
     while (head != pdi_atomic64_load_acquire(&reader->tail)) {
         *record = *record_at(node, reader, head);
         if (pdi_atomic64_cas(&reader->head, &head, head + 1)) {
+            reader->kept -= pdi_keep_pages(node, record->held);
             return true;
         }
     }
@@ -71,9 +76,8 @@ static void append(struct pdi_node *node, struct pdi_subscriber *reader,
     pdi_atomic64_store_release(&reader->tail, tail + 1);
 }
 
-/* Takes out the oldest sample for what has come. Ends of answers that are older stay, at the end now: a reader may wait for
- * nothing else. False: there are only such. */
-static bool make_room(struct pdi_node *node, struct pdi_subscriber *reader, pdi_time now)
+/* Ends of answers that are older stay, at the end now: a reader may wait for nothing else. */
+bool pdi_ring_shed(struct pdi_node *node, struct pdi_subscriber *reader, pdi_time now)
 {
     pyddsi_received oldest;
     for (uint32_t i = 0; i < reader->depth && pop(node, reader, &oldest); i++) {
@@ -85,21 +89,27 @@ static bool make_room(struct pdi_node *node, struct pdi_subscriber *reader, pdi_
         }
         append(node, reader, &oldest);
     }
-    return pdi_ring_used(reader) < reader->depth;
+    return false;
 }
 
 void pdi_ring_push(struct pdi_node *node, struct pdi_subscriber *reader,
                    const pyddsi_received *record, pdi_time now)
 {
     bool gives_way = reader->on_full == PYDDSI_DROP_OLDEST || record->last;
-    if (pdi_ring_used(reader) >= reader->depth && !(gives_way && make_room(node, reader, now))) {
+    bool copies = reader->on_full != PYDDSI_WAIT && !record->last;
+    bool room =
+        pdi_ring_used(reader) < reader->depth || (gives_way && pdi_ring_shed(node, reader, now));
+    pyddsi_received ours = *record;
+    if (!room || (copies && !pdi_keep(node, reader, &ours, now))) {
         if (!record->last) { /* else the ring is full of ends, and one more says nothing new */
             pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_FULL, record->space, record->resource, 1, now);
         }
         return;
     }
-    hold(node, record->held);
-    append(node, reader, record);
+    if (!copies) {
+        hold(node, record->held);
+    }
+    append(node, reader, &ours);
     node->stats.delivered++;
 }
 
@@ -202,6 +212,9 @@ int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_receiv
     }
     if (node->holding != 0) {
         node->kick = 1; /* what is held may have waited for these places */
+    }
+    for (size_t i = 0; reader->kept != 0 && i < some; i++) {
+        reader->kept -= pdi_keep_pages(node, samples[i].held);
     }
     node->stats.taken += some;
     *count = some;

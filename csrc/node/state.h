@@ -250,6 +250,7 @@ struct pdi_subscriber {
     uint64_t id;
     uint32_t ring;      /* its first record in node->records, */
     uint32_t ring_size; /* and how many there are, a power of two */
+    uint32_t kept;      /* pages of copies that lie there */
     /* The head is the reader's, and the producer's to drop the oldest; the tail is the producer's. */
     PDI_CACHE_ALIGNED struct pdi_atomic64 head;
     PDI_CACHE_ALIGNED struct pdi_atomic64 tail;
@@ -480,6 +481,8 @@ struct pdi_node {
     struct pdi_map handles; /* handle of the registry → handle of ours */
     pyddsi_received *records;
     struct pdi_pages record_pages;
+    uint8_t *keep_memory; /* what readers that drop have not taken: keep.c */
+    struct pdi_pages keep_pages;
     struct pdi_move moves[PDI_MOVES_MAX];
     uint32_t moves_used;
     struct pdi_window scratch; /* loans that are copied, large best effort: it sends nothing */
@@ -749,8 +752,21 @@ void pdi_ring_pour_brought(struct pdi_node *node, struct pdi_subscriber *reader,
                            const pyddsi_received *model, const struct pdi_poured *samples,
                            uint32_t count);
 void pdi_ring_release(struct pdi_node *node, uint32_t held);
+/* Drops the oldest sample of a ring for a newer one. False: there is none. */
+bool pdi_ring_shed(struct pdi_node *node, struct pdi_subscriber *reader, pdi_time now);
 void pdi_ring_drop(struct pdi_node *node, struct pdi_subscriber *reader, enum pyddsi_reason reason,
                    pdi_time now);
+
+/* keep.c */
+#define PDI_KEEP_PAGE 64U
+/* The sample becomes a copy for the ring of a reader that drops, which may give up older ones for it. False: there is no
+ * memory, and nothing happens. */
+bool pdi_keep(struct pdi_node *node, struct pdi_subscriber *reader, pyddsi_received *record,
+              pdi_time now);
+/* Whether this is such a copy; how many pages it has, 0 if it is none. */
+bool pdi_keep_has(uint32_t held);
+uint32_t pdi_keep_pages(const struct pdi_node *node, uint32_t held);
+void pdi_keep_release(struct pdi_node *node, uint32_t held);
 
 /* publish.c */
 void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,

@@ -371,6 +371,9 @@ int pdi_lane_look(struct pdi_lane_reader *reader, uint64_t until);
 /* What release does if it is not simple. */
 void pdi_lane_release_late(struct pdi_lane_reader *reader, uint64_t number);
 
+/* The next `count` samples, which are there, are not taken. Not while a sample is not released. */
+void pdi_lane_pass(struct pdi_lane_reader *reader, uint64_t count);
+
 /* We take nothing any more: our place has ENDED. PYDDSI_OK; PYDDSI_AGAIN, and nothing happens,
  * while a sample is not released. */
 int pdi_lane_quit(struct pdi_lane_reader *reader);

@@ -130,6 +130,14 @@ int pdi_lane_look(struct pdi_lane_reader *reader, uint64_t until)
     return until - reader->taken <= reader->span ? PYDDSI_OK : PYDDSI_BAD_INPUT;
 }
 
+void pdi_lane_pass(struct pdi_lane_reader *reader, uint64_t count)
+{
+    PDI_CHECK(reader->base == reader->taken);
+    reader->base += count;
+    reader->taken += count;
+    pdi_lane_tell(reader);
+}
+
 /* ---- releasing ---- */
 
 void pdi_lane_release_late(struct pdi_lane_reader *reader, uint64_t number)

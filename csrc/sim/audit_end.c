@@ -151,6 +151,9 @@ void pdi_audit_memory(struct pdi_audit *audit, int node)
     pdi_node_stats(audit->world->nodes[node].node, &stats);
     pdi_audit_check(audit, PYDDSI_CHECK_MEMORY, stats.rings_used == 0, node,
                     "%llu samples are still in rings", (unsigned long long)stats.rings_used);
+    pdi_audit_check(audit, PYDDSI_CHECK_MEMORY, stats.kept_bytes == 0, node,
+                    "%llu bytes are still kept for readers that drop",
+                    (unsigned long long)stats.kept_bytes);
     pdi_audit_check(audit, PYDDSI_CHECK_MEMORY, stats.allocated_slots == audit->nodes[node].slots,
                     node, "%llu packets are still held, %llu were at the start",
                     (unsigned long long)stats.allocated_slots,

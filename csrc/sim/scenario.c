@@ -149,6 +149,7 @@ void pdi_scenario_config(struct pdi_play *play, pyddsi_config *config)
     config->remotes_peer_max = 64;
     config->transaction_bytes = 8192;
     config->ring_samples = 1024;
+    config->keep_bytes = 32768;
     config->shelf_bytes = 32768;
     config->shelf_samples = 128;
     config->events_max = 1024;

@@ -69,6 +69,7 @@ class NodeOptions(TypedDict, total=False):
     remotes_peer_max: int
     transaction_bytes: int
     ring_samples: int
+    keep_bytes: int
     shelf_bytes: int
     shelf_samples: int
     events_max: int

@@ -109,6 +109,7 @@ static void start(uint32_t index, uint32_t samples)
     config.slots_max = 128;
     config.peers_max = 2;
     config.assembly_bytes = 64 << 10;
+    config.keep_bytes = 64 << 10;
 
     size_t size = pdi_node_size(&config, NULL);
     CHECK(size != 0 && size <= MEMORY_MAX);

@@ -153,6 +153,7 @@ static pyddsi_config config_of(uint32_t index)
     config.slots_max = 256;
     config.peers_max = 8;
     config.assembly_bytes = 1 << 20;
+    config.keep_bytes = 1 << 20;
     return config;
 }
 

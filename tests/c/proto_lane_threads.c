@@ -21,6 +21,7 @@
 #define pdi_lane_start        sim_lane_start
 #define pdi_lane_look         sim_lane_look
 #define pdi_lane_release_late sim_lane_release_late
+#define pdi_lane_pass         sim_lane_pass
 #define pdi_lane_quit         sim_lane_quit
 #define pdi_place_dismiss     sim_place_dismiss
 #define pdi_place_want        sim_place_want
