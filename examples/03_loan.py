@@ -1,6 +1,9 @@
 """A sample that numpy writes where it is sent from, and reads where it arrived: no copy on the way."""
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    raise SystemExit("this example needs numpy: pip install 'pyddsi[numpy]'") from None
 
 import pyddsi
 

@@ -1,6 +1,9 @@
 """Many samples with one call, on both sides: a list, or the rows of an array."""
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    raise SystemExit("this example needs numpy: pip install 'pyddsi[numpy]'") from None
 
 import pyddsi
 

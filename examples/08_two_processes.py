@@ -24,6 +24,6 @@ if __name__ == "__main__":
         process.start()
         rows = 0
         while rows < COUNT:
-            rows += len(sub.recv_array("<u4", timeout=20.0))
+            rows += len(sub.recv_many(timeout=20.0))
         print(rows, "samples from another process")
         process.join()

@@ -14,6 +14,7 @@ __all__ = [
     "closest",
     "name_shown",
     "nanoseconds",
+    "numpy_for",
     "patience",
     "whole",
 ]
@@ -64,6 +65,17 @@ def whole(what: str, number: object, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{what} is from {least} to {most}, not {number}")
     return number
+
+
+def numpy_for(what: str) -> Any:
+    """The module numpy, which only arrays need. The error says how it is installed."""
+    try:
+        import numpy as np  # noqa: PLC0415 - see above
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{what} needs numpy, which is not installed: pip install 'pyddsi[numpy]'", name="numpy"
+        ) from None
+    return np
 
 
 def name_shown(name: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyddsi._declared import Declared
 from pyddsi._native import Reader, lib
-from pyddsi._values import whole
+from pyddsi._values import numpy_for, whole
 from pyddsi.errors import ClosedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
@@ -92,24 +92,20 @@ class Subscriber(Declared, Reader):
         dtype: of the elements; "u1" is bytes. If the next sample is no whole number of them, ValueError says so, and it
             can still be taken. With a dtype that has fields and is as large as a sample, each sample is one element.
         """
-        import numpy as np  # noqa: PLC0415 - only those who ask for arrays need it
-
-        kind = np.dtype(dtype)
+        kind = numpy_for("recv_array").dtype(dtype)
         return self._as_array(self._array(kind.itemsize, max, timeout=timeout), kind)
 
     def _as_array(
         self, found: tuple[bytearray | None, int, int], kind: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
         """What the core answered as rows of this kind, or ValueError."""
-        import numpy as np  # noqa: PLC0415 - as above
-
         data, count, size = found
         if data is None:
             raise ValueError(
                 f"{self}: the next sample has {size} bytes, no whole number of {kind} elements of {kind.itemsize} bytes; "
                 f"recv() takes it"
             )
-        flat = np.frombuffer(data, kind)
+        flat: np.ndarray[Any, Any] = numpy_for("recv_array").frombuffer(data, kind)
         if kind.names is not None and size == kind.itemsize:
             return flat
         return flat.reshape(count, size // kind.itemsize, *kind.shape)
@@ -183,11 +179,9 @@ class Subscriber(Declared, Reader):
         timeout: float | None = None,  # noqa: ASYNC109 - as recv_array has it
     ) -> np.ndarray[Any, Any]:
         """As recv_array, for asyncio."""
-        import numpy as np  # noqa: PLC0415 - only those who ask for arrays need it
-
         from pyddsi import aio  # noqa: PLC0415 - only programs with asyncio need it
 
-        kind = np.dtype(dtype)
+        kind = numpy_for("recv_array").dtype(dtype)
         await self._turn()
 
         def some() -> tuple[bytearray | None, int, int] | None:

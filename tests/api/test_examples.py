@@ -7,6 +7,7 @@ import sys
 import pytest
 from cbuild import ROOT
 
+import pyddsi
 from tests.api.rooms import group
 
 SAID = {
@@ -45,3 +46,28 @@ def test_example(name: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert SAID[name] in done.stdout
+
+
+NO_NUMPY = "import sys, runpy; sys.modules['numpy'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+
+
+@pytest.mark.parametrize("name", ["03_loan.py", "04_many.py"])
+def test_an_example_without_numpy(name: str) -> None:
+    """A newcomer without numpy would get a trace, and no word of how it is installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NUMPY, str(ROOT / "examples" / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "this example needs numpy: pip install 'pyddsi[numpy]'\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_an_array_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that asks for an array would get a trace, and no word of how numpy is installed."""
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pyddsi.open(group=group()) as session:
+        sub = session.subscriber("a")
+        with pytest.raises(ModuleNotFoundError, match=r"recv_array needs numpy.*'pyddsi\[numpy\]'"):
+            sub.recv_array()
