@@ -1,5 +1,6 @@
 """
 How resources, publishers and subscribers are declared, in a session as in a simulation, and what can be wrong with them.
+It is long because what can be wrong with a declaration stands with what makes it.
 
     publisher("plant/pose")          subscriber("plant/*", where="lum > 0")      publisher(7)
         │ a resource: name ◄► number     │ a selection: query ◄► number             │ the number
@@ -64,6 +65,8 @@ class Declaring(Generic[P, S]):
 
     declared: dict[int, Declared]
     things: dict[tuple[str, int, int], Resource | Selection]
+    _fixed: set[str]
+    """Names whose numbers the program has chosen."""
     rid_bits: int
     life: int
 
@@ -108,6 +111,14 @@ class Declaring(Generic[P, S]):
     def _everything(self) -> Iterable[Declared]:
         """What is declared here, and elsewhere as far as that is known."""
         return list(self.declared.values())  # another thread may declare meanwhile
+
+    def rejections(self, handle: int) -> dict[str, str]:  # noqa: ARG002 - for those who know
+        """Which of the peers that are there has refused a declaration for good, and why, as its status."""
+        return {}
+
+    def _elsewhere(self, number: int, space: int) -> Iterable[tuple[str, str]]:  # noqa: ARG002 - for those who know
+        """What peers call this number: the name, and which peer."""
+        return ()
 
     def _owner_of(self, thing: Declared) -> str:
         return thing._owner.title  # noqa: SLF001 - of this family
@@ -161,6 +172,7 @@ class Declaring(Generic[P, S]):
                 whole("space", space, 0, 255),
                 chosen,
                 raw,
+                number is None and parsed.path not in self._fixed,
                 definition[0],
                 choose("durability", kept, DURABILITIES),
                 handle,
@@ -173,6 +185,8 @@ class Declaring(Generic[P, S]):
             attempt += 1
         self._declared("resource", name, chosen, result, status[0], space=space)
         self._named(parsed.path, chosen)
+        if number is not None:
+            self._fixed.add(parsed.path)
         made = Resource(self.as_owner(), name, chosen, handle[0], (), space=space)
         made.definition = definition
         self._called(space, chosen << 1, name)
@@ -380,12 +394,22 @@ class Declaring(Generic[P, S]):
         known = [thing for thing in there if isinstance(thing, things)]
         rivals = [thing for thing in there if thing is not itself]
         ours = [thing for thing in rivals if thing._owner is self.as_owner()]  # noqa: SLF001
-        others = {t.name: t for t in (*known, *ours) if isinstance(t, things) and t.name != name}
+        others: dict[str | int, str] = {
+            t.name: self._owner_of(t)
+            for t in (*known, *ours)
+            if isinstance(t, things) and t.name != name
+        }
+        if kind == Resource.KIND:
+            others |= {
+                theirs: who
+                for theirs, who in self._elsewhere(number, space)
+                if theirs.strip("/") != str(name).strip("/")
+            }
         if kind == "subscriber":
             who = [f"the earlier {thing}" for thing in ours if thing.KIND == "subscriber"]
             rule = "subscribers of one node to one resource have the same mode, reliable=, period, duration and origin"
         elif others:
-            who = [f"{t.name!r} of {self._owner_of(t)}" for t in others.values()]
+            who = [f"{theirs!r} of {owner}" for theirs, owner in others.items()]
             rule = "one number has one name, and one name one definition"
         else:
             who = [f"the earlier {thing}" for thing in ours if isinstance(thing, things)]
@@ -396,5 +420,6 @@ class Declaring(Generic[P, S]):
             + (" and ".join(who) or "what is declared of it elsewhere")
             + f"; {rule}",
             number=number,
-            names=list(dict.fromkeys(str(thing.name) for thing in known)) or [str(name)],
+            names=list(dict.fromkeys([*(str(thing.name) for thing in known), *map(str, others)]))
+            or [str(name)],
         )

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
             """Let time pass until `ready` answers something true, which is the result, or the time is over."""
 
+        def rejections(self, handle: int) -> dict[str, str]:
+            """Which of the peers that are there has refused a declaration for good, and why, as its status."""
+            ...
+
         def conflict(
             self,
             name: str | int,
@@ -51,6 +55,12 @@ if TYPE_CHECKING:
 __all__ = ["PENDING", "TIMEOUT", "Declared", "Resource", "Selection"]
 
 PENDING = "pending"
+REASONS = {
+    "no_space": " (it has no room for another name)",
+    "conflict": " (it has another name for the number, or uses the number without one)",
+    "invalid": " (it takes no such name, or no such number)",
+    "unsupported": " (it does not do this)",
+}
 TIMEOUT = 10.0
 
 
@@ -170,7 +180,11 @@ class Declared:
                 f"{self}: a publisher of it is for one subscriber alone, and has one; give it way='auto', 'each' or "
                 f"'multicast'"
             )
-        return DeclarationError(f"{self}: a peer does not accept it: {status}", status=status)
+        who = [one for one, said in self._owner.rejections(self._handle).items() if said == status]
+        return DeclarationError(
+            f"{self}: {' and '.join(who) or 'a peer'} does not accept it: {status}{REASONS.get(status, '')}",
+            status=status,
+        )
 
     @property
     def usable(self) -> bool:

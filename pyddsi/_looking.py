@@ -41,6 +41,7 @@ class Looking:
     raw: Any
     declared: dict[int, Declared]
     matches: dict[int, set[str]]
+    _rejections: dict[int, dict[str, int]]
     _events: list[Any]
     _raw_event: Any
     _keeper: Keeper
@@ -104,6 +105,8 @@ class Looking:
                     self.matches.setdefault(raw.handle, set()).add(peer)
                 elif raw.kind == lib.PYDDSI_UNMATCHED:
                     self.matches.setdefault(raw.handle, set()).discard(peer)
+                elif raw.kind == lib.PYDDSI_REJECTED:
+                    self._rejections.setdefault(raw.handle, {})[peer] = int(raw.status)
                 elif raw.kind == lib.PYDDSI_REFUSED:
                     self._warn_of(raw, peer)
 
@@ -251,6 +254,18 @@ class Looking:
             name = bytes(raw.id[0 : raw.id_size]).hex() or None
             found.append(refusal_of(raw, name, self._wall_ns, self.paths))
         return found
+
+    def rejections(self, handle: int) -> dict[str, str]:
+        """Which of the peers that are there has refused a declaration for good, and why, as its status."""
+        from pyddsi._looks import ESTABLISHED_NAME, status_name  # noqa: PLC0415 - only failures need it
+
+        self.pump()
+        told = self._rejections.get(handle, {})
+        return {
+            f"peer {one.name} at {one.endpoint}": status_name(told[one.name])
+            for one in (self.peers() if told else ())
+            if one.state == ESTABLISHED_NAME and one.name in told
+        }
 
     def resources(self) -> list[Known]:
         """What its peers have declared: resources, selections and subscriptions, by name where that is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyddsi import names
-from pyddsi._declared import PENDING, Declared, Resource
+from pyddsi._declared import PENDING, REASONS, Declared, Resource
 from pyddsi._looks import ESTABLISHED_NAME
 from pyddsi.errors import ClosedError, InvalidNameError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyddsi._looking import Looking
     from pyddsi._looks import Known, Peer
 
-__all__ = ["why_full", "why_not"]
+__all__ = ["rejections", "why_full", "why_not"]
 
 HARMLESS = {"not_synched", "expired_peer", "repeat"}
 """Packets from before both knew each other, or that came twice: nobody misses a sample for them."""
@@ -50,7 +50,7 @@ def _sentences(session: Looking, name: str | int) -> str:
     if settled or not said:
         known = session.resources()
         said += _here(session, name, publishers, subscribers, known)
-        said += _refusals(mine)
+        said += _answers(session, mine)
         said += _publishing(session, publishers, settled, known)
         said += _subscribing(subscribers, settled, known)
     said += [f"{one}." for one in session.refusals()]
@@ -123,14 +123,26 @@ def _near(name: str | int, names: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
-def _refusals(mine: list[Declared]) -> Iterator[str]:
+def rejections(session: Looking, mine: Iterable[Declared]) -> Iterator[str]:
+    """Which declarations are not accepted, by whom, and why."""
+    parts = [part for one in mine for part in one._parts]  # noqa: SLF001 - of this family
+    for one in dict.fromkeys([*parts, *mine]):
+        for peer, why in session.rejections(one._handle).items():  # noqa: SLF001
+            yield f"{peer.capitalize()} does not accept {one}: {why}{REASONS.get(why, '')}."
+
+
+def _answers(session: Looking, mine: list[Declared]) -> Iterator[str]:
+    told = False
+    for why in rejections(session, mine):
+        told = True
+        yield why
     for one in mine:
         status = one.status
         if status == PENDING:
             yield f"Not every peer has answered yet for {one}."
         elif status == "conflict":
             yield f"{str(one).capitalize()} contradicts what another session declared: one number for two names, or two kinds of service for one name."
-        elif status != "settled":
+        elif status != "settled" and not told:
             yield f"A peer does not accept {one}: {status}."
 
 

@@ -31,7 +31,7 @@ from pyddsi.subscriber import Subscriber
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Any, NoReturn, Self, Unpack
 
@@ -139,7 +139,9 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self.life = 0
         self.declared: dict[int, Declared] = {}
         self.things: dict[tuple[str, int, int], Resource | Selection] = {}
+        self._fixed: set[str] = set()
         self.matches: dict[int, set[str]] = {}
+        self._rejections: dict[int, dict[str, int]] = {}
         self.waker: Waker | None = None
         self._dispatcher: Dispatcher | None = None
         self._recorder: Recorder | None = None
@@ -353,6 +355,11 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self, name: str | int, number: int, handle: int, options: Any, **rest: Any
     ) -> Subscriber:
         return Subscriber(self, self._keeper, name, number, handle, options=options, **rest)
+
+    def _elsewhere(self, number: int, space: int) -> Iterable[tuple[str, str]]:
+        for one in self.resources():
+            if (one.kind, one.number, one.space) == ("resource", number, space):
+                yield str(one.name), f"peer {one.peer}"
 
     def _table(self, kind: str, /) -> str:
         return "resources_max" + (", or a smaller depth," if kind == "subscriber" else "")

@@ -2,13 +2,13 @@
 #include "api/session.h"
 
 int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource,
-                            pyddsi_bytes name, uint8_t reliability, uint8_t durability,
-                            uint32_t *handle, int *answer)
+                            pyddsi_bytes name, int is_chosen, uint8_t reliability,
+                            uint8_t durability, uint32_t *handle, int *answer)
 {
     if (!pdi_session_enter(session))
         return PYDDSI_CLOSED;
-    int status = pdi_node_resource(session->node, space, resource, name, reliability, durability,
-                                   handle, answer);
+    int status = pdi_node_resource(session->node, space, resource, name, is_chosen, reliability,
+                                   durability, handle, answer);
     pdi_session_send(session, PDI_APPLICATION);
     pdi_session_leave(session);
     return status;

@@ -69,14 +69,14 @@ int pyddsi_sim_release(pyddsi_sim *sim, int node, const pyddsi_received *sample)
 }
 
 int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource,
-                        pyddsi_bytes name, uint8_t reliability, uint8_t durability,
+                        pyddsi_bytes name, int is_chosen, uint8_t reliability, uint8_t durability,
                         uint32_t *handle, int *status)
 {
     struct visit at;
     if (!enter(&at, sim, node))
         return PYDDSI_BAD_ARGUMENT;
-    int result =
-        pdi_node_resource(at.node, space, resource, name, reliability, durability, handle, status);
+    int result = pdi_node_resource(at.node, space, resource, name, is_chosen, reliability,
+                                   durability, handle, status);
     return declared(&at, result, handle);
 }
 

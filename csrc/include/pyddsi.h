@@ -697,7 +697,7 @@ enum pyddsi_event_kind {
     PYDDSI_MATCHED,      /* the publisher handle has a subscriber in that peer */
     PYDDSI_UNMATCHED,    /* it has none any more there */
     PYDDSI_QOS_CONFLICT, /* definitions of a resource contradict each other */
-    PYDDSI_REJECTED,     /* a subscriber was refused, because the publisher is for one */
+    PYDDSI_REJECTED,     /* the peer has refused the declaration for good; status says why */
     PYDDSI_DETACHED,     /* that peer is too slow for the window it shared; it is not waited for */
     PYDDSI_REFUSED, /* no session: reason is PYDDSI_END_LIMIT if this node refused, else as in the peer's CLOSE */
 };
@@ -914,7 +914,7 @@ const char *pyddsi_sim_busy(const pyddsi_sim *sim); /* what is left to do; null:
  * does not run. */
 int pyddsi_sim_close(pyddsi_sim *sim, int node);
 int pyddsi_sim_resource(pyddsi_sim *sim, int node, uint8_t space, uint64_t resource,
-                        pyddsi_bytes name, uint8_t reliability, uint8_t durability,
+                        pyddsi_bytes name, int is_chosen, uint8_t reliability, uint8_t durability,
                         uint32_t *handle, int *status);
 int pyddsi_sim_selection(pyddsi_sim *sim, int node, uint8_t space, uint64_t selection,
                          pyddsi_bytes query, int is_global, uint32_t *handle, int *status);
@@ -1122,8 +1122,8 @@ int pyddsi_session_fd(pyddsi_session *session);
 
 /* The calls of an application; node/node.h has the contracts. All may answer CLOSED. */
 int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t resource,
-                            pyddsi_bytes name, uint8_t reliability, uint8_t durability,
-                            uint32_t *handle, int *answer);
+                            pyddsi_bytes name, int is_chosen, uint8_t reliability,
+                            uint8_t durability, uint32_t *handle, int *answer);
 int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
                              pyddsi_bytes query, int is_global, uint32_t *handle, int *answer);
 int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,

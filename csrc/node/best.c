@@ -30,6 +30,11 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
                   const uint8_t *bytes, pdi_time now)
 {
     uint8_t *header;
+    struct pdi_entry plain;
+    if (conduit->features == 0) {
+        plain = pdi_way_plain(node, conduit, model);
+        model = &plain;
+    }
     uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
     if (conduit->draft_size + size > conduit->packet_max) {
         if (conduit->sealed_size != 0) {

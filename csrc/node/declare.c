@@ -74,12 +74,14 @@ static int declare_thing(struct pdi_node *node, const struct pdi_wish *wish, uin
 }
 
 int pdi_node_resource(struct pdi_node *node, uint8_t space, uint64_t resource, pyddsi_bytes name,
-                      uint8_t reliability, uint8_t durability, uint32_t *handle, int *status)
+                      int is_chosen, uint8_t reliability, uint8_t durability, uint32_t *handle,
+                      int *status)
 {
     struct pdi_wish wish = {.kind = PYDDSI_RESOURCE,
                             .space = space,
                             .reliability = reliability,
                             .durability = durability,
+                            .is_chosen = is_chosen != 0,
                             .id = resource << 1,
                             .text = name};
     return declare_thing(node, &wish, handle, status);

@@ -17,7 +17,7 @@ void pdi_config_init(pyddsi_config *config)
     *config = (pyddsi_config){
         .role = PYDDSI_PEER,
         .seq_bits = 14,
-        .rid_bits = 32,
+        .rid_bits = 64,
         .features = PYDDSI_CAN_ALL,
         .lease_ms = 5000,
         .scout_ms = 3000,

@@ -78,9 +78,11 @@ enum pdi_urge pdi_node_urge(const struct pdi_node *node);
 
 /* ---- declarations. OK with *handle set; NO_SPACE, AGAIN, or BAD_ARGUMENT with *status as in a result ---- */
 
-/* Numbers are not doubled. name is a wire form; reliability and durability are its definition's. */
+/* Numbers are not doubled. name is a wire form; is_chosen: by us, not by the application, so that zhe may be told another one;
+ * reliability and durability are its definition's. */
 int pdi_node_resource(struct pdi_node *node, uint8_t space, uint64_t resource, pyddsi_bytes name,
-                      uint8_t reliability, uint8_t durability, uint32_t *handle, int *status);
+                      int is_chosen, uint8_t reliability, uint8_t durability, uint32_t *handle,
+                      int *status);
 int pdi_node_selection(struct pdi_node *node, uint8_t space, uint64_t selection, pyddsi_bytes query,
                        int is_global, uint32_t *handle, int *status);
 int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selection,

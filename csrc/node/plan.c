@@ -227,8 +227,10 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
         if (!pdi_node_unicast(node, remote->peer)->open) {
             continue;
         }
-        if (remote->id != publisher->id &&
-            !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
+        bool by_number = remote->id == publisher->id &&
+                         pdi_registry_told_id(node->registry, publisher->space, publisher->id,
+                                              true) == publisher->id;
+        if (!by_number && !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
             publisher->learning = 1; /* it has still to hear what our resource is called */
             pdi_bitset_set(publisher->learners, remote->peer);
             continue;

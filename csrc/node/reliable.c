@@ -77,6 +77,11 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
                              const struct pdi_entry *model, pdi_time now)
 {
     struct pdi_window_span before = pdi_window_span(&conduit->window);
+    struct pdi_entry plain;
+    if (conduit->features == 0) {
+        plain = pdi_way_plain(node, conduit, model);
+        model = &plain;
+    }
     uint64_t first = pdi_window_commit(&conduit->window, loan, size, piece, model);
     uint64_t next = conduit->window.next;
     node->stats.owed += (next - first) * conduit->members;

@@ -714,6 +714,9 @@ struct pdi_way {
 /* The bytes of header that a message like the model needs at most. */
 uint32_t pdi_way_overhead(const struct pdi_node *node, const struct pdi_entry *model,
                           bool fragment);
+/* A message as it goes where a peer without features hears it. */
+struct pdi_entry pdi_way_plain(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                               const struct pdi_entry *model);
 /* The size of each fragment, if the message must be cut; 0 if it fits one packet. */
 uint32_t pdi_way_piece(const struct pdi_node *node, const struct pdi_entry *model, size_t size);
 uint32_t pdi_way_next(const struct pdi_node *node, const struct pdi_way *way, uint32_t from);

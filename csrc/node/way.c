@@ -38,6 +38,24 @@ uint32_t pdi_publish_pieces(size_t size, uint32_t piece)
     return piece == 0 ? 1 : (uint32_t)((size + piece - 1) / piece);
 }
 
+/* A message as it goes where a peer without features hears it: with a number that it takes, and nothing that it kills. */
+struct pdi_entry pdi_way_plain(const struct pdi_node *node, const struct pdi_conduit *conduit,
+                               const struct pdi_entry *model)
+{
+    struct pdi_entry plain = *model;
+    if (model->kind != PYDDSI_SDATA || model->space != 0) {
+        return plain;
+    }
+    if ((plain.flags & PYDDSI_A) != 0) { /* the reason may be a selection, and zhe has none */
+        plain.flags &= (uint8_t)~PYDDSI_A;
+        plain.id = plain.data_id;
+        plain.data_id = 0;
+    }
+    plain.id =
+        pdi_registry_told_id(node->registry, plain.space, plain.id, conduit->peer == PDI_NONE);
+    return plain;
+}
+
 /* ---- destinations ---- */
 
 /* What this message needs of its receivers beyond the basic protocol. */

@@ -207,6 +207,8 @@ void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_byte
     };
     if (id.size > 0)
         memcpy(joins->id, id.data, id.size);
+    if (features == 0)
+        pdi_alias_begin(registry);
     pdi_bitset_set(registry->joined, peer);
     for (uint32_t local = registry->all.first; local != PDI_CHAIN_END;
          local = pdi_chain_next(&registry->lane_all, local)) {
@@ -273,12 +275,9 @@ int pdi_registry_status(const struct pdi_registry *registry, uint32_t handle)
     if (index == PDI_CHAIN_END)
         return PYDDSI_BAD_ARGUMENT;
     const struct pdi_local *local = &registry->locals[index];
-    if (local->lost)
-        return PDI_STATUS_CONFLICT;
-    if (local->said[PDI_SAID_DUE] + local->said[PDI_SAID_CONTESTED] + local->said[PDI_SAID_SENT] !=
-        0)
-        return PDI_REGISTRY_PENDING;
-    return local->said[PDI_SAID_FAILED] != 0 ? local->status : PDI_STATUS_OK;
+    return local->lost                             ? PDI_STATUS_CONFLICT
+           : pdi_local_waits(registry, local) != 0 ? PDI_REGISTRY_PENDING
+                                                   : pdi_local_worst(registry, local);
 }
 
 pyddsi_bytes pdi_registry_name(const struct pdi_registry *registry, uint8_t space, uint64_t id)

@@ -93,6 +93,8 @@ struct pdi_wish {
     uint8_t mode;        /* SUBSCRIPTION: enum pyddsi_mode */
     uint8_t way;         /* PUBLICATION: enum pyddsi_way */
     uint8_t is_global;   /* SELECTION, BINDING */
+    uint8_t
+        is_chosen; /* RESOURCE: the id is of our choice, so peers without features may be told a smaller one */
     uint64_t id;     /* even for resources, odd for selections; a subscription may name either */
     uint64_t new_id; /* BINDING */
     uint64_t origin_ms, period_ms, duration_ms;
@@ -101,7 +103,8 @@ struct pdi_wish {
 
 /* What has changed. */
 struct pdi_change {
-    uint8_t kind; /* enum pyddsi_event_kind: DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED */
+    uint8_t
+        kind; /* enum pyddsi_event_kind: DECLARED, MATCHED, UNMATCHED, QOS_CONFLICT, REJECTED (each refusal for good) */
     uint8_t status; /* enum pdi_status */
     uint8_t space;  /* with the id: what it is about */
     uint32_t handle;
@@ -169,6 +172,10 @@ uint64_t pdi_registry_changes_lost(const struct pdi_registry *registry);
 /* Whether a peer has answered for what we told it of the name of this publication. Until then it may not know the name, and
  * what matches by name alone could reach it as a sample of something unknown. True as well if there was nothing to tell. */
 bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer);
+
+/* The id that samples of this one carry where a peer without features hears them: to it alone, or by a group. */
+uint64_t pdi_registry_told_id(const struct pdi_registry *registry, uint8_t space, uint64_t id,
+                              bool by_group);
 
 /* Whether this peer has declared something, and it was taken in. */
 bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer);

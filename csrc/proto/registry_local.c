@@ -13,6 +13,10 @@
  * One that is withdrawn in DUE was never told, and is not told (002-36). A slot is free again when the application has
  * let go of the handle and no peer is in any state but NOTHING.
  *
+ * What has an alias (registry_alias.c) is told to peers without features by that alone, and is settled when both are.
+ *
+ * The file is long because all changes of these states are in it.
+ *
  * Several declarations of ours may say the same (two subscriptions to one resource): each is told, which costs little
  * as the peers take the second for a repetition, and only the last one that is withdrawn is taken back.
  */
@@ -23,6 +27,12 @@ enum { GENERATIONS = 4095 }; /* so that no handle is PDI_REGISTRY_NONE */
 uint32_t pdi_local_handle(const struct pdi_registry *registry, uint32_t local)
 {
     return (uint32_t)registry->locals[local].generation * PDI_REGISTRY_LOCALS_MAX + local;
+}
+
+/* Whether a peer in this state does not know it, and should. */
+static bool owes(enum pdi_said said)
+{
+    return said != PDI_SAID_NOTHING && said != PDI_SAID_OK;
 }
 
 void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local,
@@ -41,6 +51,11 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
     hears->contested -= before == PDI_SAID_CONTESTED;
     hears->contested += said == PDI_SAID_CONTESTED;
     hears->stalled = false;
+    if (told->is_alias && told->kind == PYDDSI_RESOURCE && hears->features != 0) {
+        told->owing += owes(said);
+        told->owing -= owes(before);
+        told->in_force = (told->in_force || told->owing == 0) && said != PDI_SAID_FAILED;
+    }
     *at = (uint8_t)said;
     if ((said == PDI_SAID_DUE || said == PDI_SAID_FORGET_DUE) &&
         (hears->cursor == PDI_CHAIN_END || told->order < registry->locals[hears->cursor].order))
@@ -53,9 +68,27 @@ void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local
         registry->peers[other].stalled = false;
 }
 
-static uint32_t waits(const struct pdi_local *local)
+/* Its alias, or itself if it has none. */
+static const struct pdi_local *twin_of(const struct pdi_registry *registry,
+                                       const struct pdi_local *local)
 {
-    return local->said[PDI_SAID_DUE] + local->said[PDI_SAID_CONTESTED] + local->said[PDI_SAID_SENT];
+    return local->twin == PDI_CHAIN_END ? local : &registry->locals[local->twin];
+}
+
+uint32_t pdi_local_waits(const struct pdi_registry *registry, const struct pdi_local *local)
+{
+    const struct pdi_local *twin = twin_of(registry, local);
+    return local->said[PDI_SAID_DUE] + local->said[PDI_SAID_CONTESTED] +
+           local->said[PDI_SAID_SENT] + twin->said[PDI_SAID_DUE] + twin->said[PDI_SAID_CONTESTED] +
+           twin->said[PDI_SAID_SENT];
+}
+
+uint8_t pdi_local_worst(const struct pdi_registry *registry, const struct pdi_local *local)
+{
+    const struct pdi_local *twin = twin_of(registry, local);
+    uint8_t one = local->said[PDI_SAID_FAILED] != 0 ? local->status : PDI_STATUS_OK;
+    uint8_t two = twin->said[PDI_SAID_FAILED] != 0 ? twin->status : PDI_STATUS_OK;
+    return one > two ? one : two;
 }
 
 static void announce(struct pdi_registry *registry, uint32_t local, uint8_t status)
@@ -75,21 +108,23 @@ static void announce(struct pdi_registry *registry, uint32_t local, uint8_t stat
 
 void pdi_local_settle(struct pdi_registry *registry, uint32_t local)
 {
-    struct pdi_local *settled = &registry->locals[local];
-    if (!settled->live || waits(settled) != 0)
+    local = registry->locals[local].is_alias ? registry->locals[local].twin : local;
+    if (local == PDI_CHAIN_END || !registry->locals[local].live ||
+        pdi_local_waits(registry, &registry->locals[local]) != 0)
         return;
+    struct pdi_local *settled = &registry->locals[local];
     if (settled->said[PDI_SAID_FAILED] == 0) {
         settled->established |= settled->said[PDI_SAID_OK] != 0;
         settled->status = PDI_STATUS_OK;
     }
     registry->settles++;
-    announce(registry, local, settled->status);
+    announce(registry, local, pdi_local_worst(registry, settled));
 }
 
 void pdi_local_retire(struct pdi_registry *registry, uint32_t local)
 {
     struct pdi_local *retires = &registry->locals[local];
-    if (retires->used || retires->live)
+    if (retires->used || retires->live || !retires->listed)
         return;
     for (int said = PDI_SAID_DUE; said < PDI_SAID_COUNT; said++) {
         if (retires->said[said] != 0)
@@ -101,6 +136,7 @@ void pdi_local_retire(struct pdi_registry *registry, uint32_t local)
         if (registry->peers[peer].cursor == local)
             registry->peers[peer].cursor = pdi_chain_next(&registry->lane_all, local);
     }
+    retires->listed = false;
     pdi_lane_remove(&registry->lane_all, &registry->all, local);
     pdi_slots_put(&registry->locals_free, local);
 }
@@ -112,8 +148,10 @@ bool pdi_local_for(const struct pdi_registry *registry, uint32_t peer, uint32_t 
     if (told->space != 0 && (features & PYDDSI_CAN_SPACE) == 0)
         return false;
     if (features == 0) /* it knows no selections, and of the modes the first alone */
-        return told->id % 2 == 0 &&
+        return told->id % 2 == 0 && !pdi_alias_hides(registry, local) &&
                (told->kind != PYDDSI_SUBSCRIPTION || told->mode == PYDDSI_PUSH);
+    if (told->is_alias && told->kind == PYDDSI_SUBSCRIPTION)
+        return false;
     bool pulls = told->kind == PYDDSI_SUBSCRIPTION && told->mode != PYDDSI_PUSH &&
                  told->mode != PYDDSI_PERIODIC_PUSH;
     return !pulls || (features & PYDDSI_CAN_PULL) != 0;
@@ -140,7 +178,8 @@ static int take_effect(struct pdi_registry *registry, uint32_t local, const stru
         }
         break;
     case PYDDSI_SUBSCRIPTION:
-        pdi_lane_append(&registry->lane_kind, &registry->listeners, local);
+        if (!made->is_alias) /* what comes for an alias finds those whose alias it is by their name */
+            pdi_lane_append(&registry->lane_kind, &registry->listeners, local);
         break;
     case PYDDSI_SELECTION:
         made->selection = pdi_selection_make(registry, wish->text, &status);
@@ -165,7 +204,8 @@ static void lose_effect(struct pdi_registry *registry, uint32_t local)
         pdi_lane_remove(&registry->lane_kind, &registry->publications, local);
         break;
     case PYDDSI_SUBSCRIPTION:
-        pdi_lane_remove(&registry->lane_kind, &registry->listeners, local);
+        if (!ends->is_alias)
+            pdi_lane_remove(&registry->lane_kind, &registry->listeners, local);
         break;
     case PYDDSI_SELECTION:
         pdi_selection_free(registry, ends->selection);
@@ -183,7 +223,8 @@ static uint16_t next_generation(uint16_t generation)
 }
 
 /* Fills a slot and links it to its topic and to the list of all. */
-static int local_make(struct pdi_registry *registry, uint32_t local, const struct pdi_wish *wish)
+static int local_make(struct pdi_registry *registry, uint32_t local, uint32_t of,
+                      const struct pdi_wish *wish)
 {
     struct pdi_local *made = &registry->locals[local];
     uint32_t topic = pdi_topic_take(registry, wish->space, wish->id);
@@ -198,8 +239,12 @@ static int local_make(struct pdi_registry *registry, uint32_t local, const struc
         .mode = wish->mode,
         .way = wish->way,
         .is_global = wish->is_global,
-        .used = true,
+        .is_chosen = wish->is_chosen,
+        .is_alias = of != PDI_CHAIN_END,
+        .twin = of,
+        .used = of == PDI_CHAIN_END,
         .live = true,
+        .listed = true,
         .announced = PDI_REGISTRY_PENDING,
         .topic = topic,
         .selection = PDI_CHAIN_END,
@@ -223,38 +268,57 @@ static int local_make(struct pdi_registry *registry, uint32_t local, const struc
     return status;
 }
 
-int pdi_registry_declare(struct pdi_registry *registry, const struct pdi_wish *wish,
-                         uint32_t *handle, int *status)
+int pdi_local_make(struct pdi_registry *registry, const struct pdi_wish *wish, uint32_t of,
+                   uint32_t *local, int *status)
 {
-    *status = PDI_STATUS_INVALID;
-    if (wish->kind < PYDDSI_RESOURCE || wish->kind > PYDDSI_BINDING)
-        return PYDDSI_BAD_ARGUMENT;
-    *status = pdi_wish_judge(registry, wish);
-    if (*status != PDI_STATUS_OK)
-        return PYDDSI_BAD_ARGUMENT;
     *status = PDI_STATUS_SPACE;
-    if (registry->locals_used[wish->kind] >= registry->locals_max[wish->kind])
-        return PYDDSI_NO_SPACE;
-    uint32_t local = pdi_slots_get(&registry->locals_free);
-    if (local == PDI_CHAIN_END)
+    *local = pdi_slots_get(&registry->locals_free);
+    if (*local == PDI_CHAIN_END)
         return PYDDSI_AGAIN;
     uint32_t changes = registry->change_count;
     uint64_t lost = registry->changes_lost;
-    *status = local_make(registry, local, wish);
-    if (*status != PDI_STATUS_OK) {
-        registry->change_count = changes;
-        registry->changes_lost = lost;
-        pdi_slots_put(&registry->locals_free, local);
-        return *status == PDI_STATUS_SPACE ? PYDDSI_NO_SPACE : PYDDSI_BAD_ARGUMENT;
-    }
-    registry->locals_used[wish->kind]++;
-    *handle = pdi_local_handle(registry, local);
+    *status = local_make(registry, *local, of, wish);
+    if (*status == PDI_STATUS_OK)
+        return PYDDSI_OK;
+    registry->change_count = changes;
+    registry->changes_lost = lost;
+    pdi_slots_put(&registry->locals_free, *local);
+    return *status == PDI_STATUS_SPACE ? PYDDSI_NO_SPACE : PYDDSI_BAD_ARGUMENT;
+}
+
+void pdi_local_tell(struct pdi_registry *registry, uint32_t local)
+{
     for (uint32_t peer = pdi_bitset_find(registry->joined, registry->peers_max, 0);
          peer < registry->peers_max;
          peer = pdi_bitset_find(registry->joined, registry->peers_max, peer + 1)) {
         if (pdi_local_for(registry, peer, local))
             pdi_local_said(registry, peer, local, PDI_SAID_DUE);
     }
+    registry->locals[local].in_force = registry->locals[local].owing == 0;
+}
+
+int pdi_registry_declare(struct pdi_registry *registry, const struct pdi_wish *wish,
+                         uint32_t *handle, int *status)
+{
+    *status = PDI_STATUS_INVALID;
+    if (wish->kind < PYDDSI_RESOURCE || wish->kind > PYDDSI_BINDING)
+        return PYDDSI_BAD_ARGUMENT;
+    pdi_alias_yield(registry, wish->space, wish->id,
+                    wish->kind == PYDDSI_RESOURCE ? wish->text : (pyddsi_bytes){NULL, 0});
+    *status = pdi_wish_judge(registry, wish);
+    if (*status != PDI_STATUS_OK)
+        return PYDDSI_BAD_ARGUMENT;
+    *status = PDI_STATUS_SPACE;
+    if (registry->locals_used[wish->kind] >= registry->locals_max[wish->kind])
+        return PYDDSI_NO_SPACE;
+    uint32_t local;
+    int answer = pdi_local_make(registry, wish, PDI_CHAIN_END, &local, status);
+    if (answer != PYDDSI_OK)
+        return answer;
+    registry->locals_used[wish->kind]++;
+    *handle = pdi_local_handle(registry, local);
+    pdi_alias_make(registry, local);
+    pdi_local_tell(registry, local);
     pdi_local_settle(registry, local);
     return PYDDSI_OK;
 }
@@ -311,7 +375,7 @@ static void unsay(struct pdi_registry *registry, uint32_t peer, uint32_t local)
     }
 }
 
-static void withdraw(struct pdi_registry *registry, uint32_t local)
+void pdi_local_withdraw(struct pdi_registry *registry, uint32_t local)
 {
     struct pdi_local *gone = &registry->locals[local];
     PDI_CHECK(gone->live);
@@ -339,7 +403,8 @@ static void withdraw(struct pdi_registry *registry, uint32_t local)
 void pdi_local_lose(struct pdi_registry *registry, uint32_t local)
 {
     PDI_CHECK(registry->locals[local].kind == PYDDSI_RESOURCE);
-    withdraw(registry, local);
+    pdi_alias_drop(registry, local);
+    pdi_local_withdraw(registry, local);
     registry->locals[local].lost = true;
     announce(registry, local, PDI_STATUS_CONFLICT);
 }
@@ -347,8 +412,9 @@ void pdi_local_lose(struct pdi_registry *registry, uint32_t local)
 /* Ends a declaration whose handle nobody holds any more. */
 static void end(struct pdi_registry *registry, uint32_t local)
 {
+    pdi_alias_drop(registry, local);
     if (registry->locals[local].live)
-        withdraw(registry, local);
+        pdi_local_withdraw(registry, local);
     registry->locals_used[registry->locals[local].kind]--;
     pdi_local_retire(registry, local);
 }

@@ -281,6 +281,13 @@ void pdi_registry_rescan(struct pdi_registry *registry)
     }
 }
 
+/* Whether the peer has still to answer for this one. */
+static bool is_learning(const struct pdi_registry *registry, uint32_t peer, uint32_t local)
+{
+    uint8_t said = *pdi_said(registry, peer, local);
+    return said == PDI_SAID_DUE || said == PDI_SAID_CONTESTED || said == PDI_SAID_SENT;
+}
+
 bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer)
 {
     uint32_t local = pdi_local_of(registry, publication);
@@ -289,8 +296,11 @@ bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publicatio
     const struct pdi_topic *topic = &registry->topics[registry->locals[local].topic];
     for (uint32_t at = topic->locals[PYDDSI_RESOURCE].first; at != PDI_CHAIN_END;
          at = pdi_chain_next(&registry->lane_same, at)) {
-        uint8_t said = *pdi_said(registry, peer, at);
-        if (said == PDI_SAID_DUE || said == PDI_SAID_CONTESTED || said == PDI_SAID_SENT)
+        uint32_t twin = registry->locals[at].twin;
+        if (is_learning(registry, peer, at) ||
+            (twin != PDI_CHAIN_END && !registry->locals[at].is_alias &&
+             (is_learning(registry, peer, twin) ||
+              (registry->peers[peer].features == 0 && !registry->locals[twin].in_force))))
             return false;
     }
     return true;

@@ -23,11 +23,12 @@ void pdi_local_refuse(struct pdi_registry *registry, uint32_t peer, uint32_t ind
     pdi_local_said(registry, peer, index, PDI_SAID_FAILED);
     if (status > local->status)
         local->status = status;
-    if (local->kind == PYDDSI_SUBSCRIPTION && status == PDI_STATUS_TAKEN) {
-        change.kind = PYDDSI_REJECTED;
-        pdi_registry_tell(registry, &change);
-    }
-    if (local->kind == PYDDSI_RESOURCE && status == PDI_STATUS_CONFLICT) {
+    registry->peers[peer].refuses |= local->is_alias;
+    if (local->is_alias && local->twin != PDI_CHAIN_END)
+        change.handle = pdi_local_handle(registry, local->twin);
+    change.kind = PYDDSI_REJECTED;
+    pdi_registry_tell(registry, &change);
+    if (local->kind == PYDDSI_RESOURCE && status == PDI_STATUS_CONFLICT && !local->is_alias) {
         /* the name is in force here, so nobody here has contradicted it: it may be the quality of service */
         if (local->reliability != PYDDSI_BY_RESOURCE || local->durability != PYDDSI_VOLATILE) {
             change.kind = PYDDSI_QOS_CONFLICT;
@@ -121,6 +122,11 @@ static void blamed(struct pdi_registry *registry, uint32_t peer, uint32_t index,
         pdi_local_said(registry, peer, index, PDI_SAID_NOTHING);
         pdi_local_retire(registry, index);
         return;
+    }
+    if (registry->locals[index].is_alias) {
+        pdi_local_said(registry, peer, index, PDI_SAID_FAILED);
+        if (pdi_alias_move(registry, index, peer, status))
+            return;
     }
     if (status == PDI_STATUS_RETRY) {
         if (++hears->rounds <= 2 * registry->rounds_max) {

@@ -122,12 +122,16 @@ static void yield_to(struct pdi_registry *registry, uint32_t peer, uint8_t space
                      const pyddsi_declaration *resource)
 {
     if (pdi_id_judge(registry, PYDDSI_RESOURCE, space, resource->id) != PDI_STATUS_OK ||
-        !name_valid(resource->uri) || !is_behind(registry, peer))
+        !name_valid(resource->uri))
+        return;
+    pdi_alias_yield(registry, space, resource->id, resource->uri);
+    if (!is_behind(registry, peer))
         return;
     uint32_t topic = contradicted(registry, space, resource);
     while (topic != PDI_CHAIN_END) { /* ends: each time one local leaves the topic */
         uint32_t own = registry->topics[topic].locals[PYDDSI_RESOURCE].first;
-        if (own == PDI_CHAIN_END || registry->locals[own].established)
+        if (own == PDI_CHAIN_END || registry->locals[own].established ||
+            registry->locals[own].is_alias)
             return;
         pdi_local_lose(registry, own);
         topic = contradicted(registry, space, resource);
@@ -177,6 +181,7 @@ static int resource_make(struct pdi_registry *registry, struct transaction *runn
     made->durability_told = quality.durability_told;
     made->born = made->told = registry->transaction;
     made->told_at = running->walk.at;
+    pdi_alias_hear(registry, peer, resource->uri);
     return PDI_STATUS_OK;
 }
 
@@ -267,6 +272,15 @@ static int binding_judge(const struct pdi_registry *registry, const struct trans
                                                                                 : PDI_STATUS_OK;
 }
 
+/* Whether it is an id of zhe for which no key is wide enough: it is passed over, since a refusal would end the session, and
+ * with it all that has smaller ones. */
+static bool is_beyond(const struct pdi_registry *registry, uint32_t peer,
+                      const pyddsi_declaration *declaration)
+{
+    return registry->peers[peer].features == 0 && declaration->id > PDI_REGISTRY_ID_MAX &&
+           (declaration->kind == PYDDSI_RESOURCE || declaration->kind == PYDDSI_SUBSCRIPTION);
+}
+
 /* Judges one declaration and makes it if it is of this pass: 0 resources and selections, 1 the others. */
 static int make(struct pdi_registry *registry, struct transaction *running, int pass,
                 const pyddsi_declaration *declaration)
@@ -279,7 +293,10 @@ static int make(struct pdi_registry *registry, struct transaction *running, int 
     uint8_t kind = declaration->kind == PYDDSI_BINDING ? PYDDSI_SELECTION : declaration->kind;
     int status = pdi_id_judge(registry, kind, running->walk.space, declaration->id);
     if (status != PDI_STATUS_OK)
-        return declaration->kind == PYDDSI_PUBLICATION ? PDI_STATUS_OK : status;
+        return declaration->kind == PYDDSI_PUBLICATION ||
+                       is_beyond(registry, running->peer, declaration)
+                   ? PDI_STATUS_OK
+                   : status;
     switch (declaration->kind) {
     case PYDDSI_RESOURCE:
         return resource_make(registry, running, declaration);
@@ -316,6 +333,8 @@ static void subscription_change(struct pdi_registry *registry, const struct tran
 {
     uint32_t topic = pdi_topic_find(registry, running->walk.space, declaration->id);
     uint32_t index = pdi_subscription_find(registry, running->peer, topic);
+    if (is_beyond(registry, running->peer, declaration))
+        return;
     PDI_CHECK(index != PDI_CHAIN_END);
     struct pdi_subscription *known = &registry->subscriptions[index];
     struct pdi_remote remote = remote_of(registry, running, declaration, known->definition);

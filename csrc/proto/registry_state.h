@@ -25,7 +25,7 @@
  *     registry.c          memory, peers coming and going, what is asked
  *     registry_topic.c    topics, names, definitions
  *     registry_match.c    links, routes
- *     registry_local.c    our declarations; registry_judge.c: which can be
+ *     registry_local.c    our declarations; registry_judge.c: which can be; registry_alias.c: their numbers for zhe
  *     registry_out.c      telling them to the peers; registry_result.c: what these answer
  *     registry_in.c       what the peers tell; registry_run.c: their transactions
  */
@@ -123,8 +123,16 @@ struct pdi_local {
     bool lost;         /* a resource that lost against another name, for good */
     bool established;  /* every peer there was has accepted it; it does not give way any more */
     bool skipped;      /* a publication for one that has matches without links */
+    bool is_chosen;    /* a resource whose number is of our own choice: it may have an alias */
+    bool is_alias;     /* the twin of another one, made by registry_alias.c */
+    bool in_force;     /* an alias that all peers with features know, or once did */
+    bool listed;       /* it hangs in the list of all */
     uint8_t status;    /* the worst refusal, while there is one */
     uint8_t announced; /* the status that the application was told last */
+    uint8_t moves,
+        probes; /* of a resource: how often its alias moved on, and how many small numbers were tried */
+    uint32_t owing; /* of an alias: how many peers with features have still to accept it */
+    uint32_t twin;  /* its alias; of an alias what it belongs to; PDI_CHAIN_END: none */
     uint32_t topic, selection;
     uint64_t id, new_id, origin_ms, period_ms, duration_ms;
     uint64_t order; /* its place in the list of all, for comparisons */
@@ -152,6 +160,7 @@ struct pdi_registry_peer {
     bool joined;
     bool told;    /* it has committed something since */
     bool stalled; /* what is to be told must wait; any change of a state ends that */
+    bool refuses; /* it has refused an alias */
     bool turn;    /* the last batch was of contested ones */
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t id_size;
@@ -219,7 +228,9 @@ struct pdi_registry {
     uint64_t changes_lost;
     bool quiet; /* what is undone was never told */
 
-    bool rescan; /* a publication for one has become free */
+    bool rescan;         /* a publication for one has become free */
+    bool aliasing;       /* a peer without features has been here: names have aliases */
+    uint32_t alias_next; /* how many of the wider numbers were tried for aliases */
     uint32_t named_count;
     uint32_t serial;
     uint64_t order;
@@ -352,6 +363,13 @@ uint32_t pdi_local_handle(const struct pdi_registry *registry, uint32_t local);
 /* The peer's new state with respect to the local. */
 void pdi_local_said(struct pdi_registry *registry, uint32_t peer, uint32_t local,
                     enum pdi_said said);
+/* Makes a declaration, of the application or (of: what it belongs to) an alias. OK, NO_SPACE, AGAIN or BAD_ARGUMENT. */
+int pdi_local_make(struct pdi_registry *registry, const struct pdi_wish *wish, uint32_t of,
+                   uint32_t *local, int *status);
+/* It is to be told to all peers that are to hear of it. */
+void pdi_local_tell(struct pdi_registry *registry, uint32_t local);
+/* Out of force: taken back wherever it was told. */
+void pdi_local_withdraw(struct pdi_registry *registry, uint32_t local);
 /* Says DECLARED if the local has settled. */
 void pdi_local_settle(struct pdi_registry *registry, uint32_t local);
 /* Gives the slot back if nobody needs it any more. */
@@ -361,6 +379,9 @@ void pdi_local_retire(struct pdi_registry *registry, uint32_t local);
 bool pdi_local_inherited(struct pdi_registry *registry, uint32_t local, uint32_t peer);
 /* A resource that has lost: it is taken back everywhere, and its status is CONFLICT for good. */
 void pdi_local_lose(struct pdi_registry *registry, uint32_t local);
+/* How many peers have not answered yet for it, or for its alias; and the worst refusal of those that have. */
+uint32_t pdi_local_waits(const struct pdi_registry *registry, const struct pdi_local *local);
+uint8_t pdi_local_worst(const struct pdi_registry *registry, const struct pdi_local *local);
 /* Whether the peer is to hear of it. */
 bool pdi_local_for(const struct pdi_registry *registry, uint32_t peer, uint32_t local);
 /* Our selection of this id that is in force, and the local that declares it; PDI_CHAIN_END: there is none. */
@@ -370,6 +391,24 @@ uint32_t pdi_local_selecting(const struct pdi_registry *registry, uint8_t space,
  * reliability BY_RESOURCE, durability_told false: the definition does not say. */
 uint32_t pdi_publication_contradicts(const struct pdi_registry *registry, uint32_t topic,
                                      uint8_t reliability, uint8_t durability, bool durability_told);
+
+/* ---- registry_alias.c */
+
+/* A peer without features joins: from now on names have aliases. */
+void pdi_alias_begin(struct pdi_registry *registry);
+/* Makes the alias that this declaration is to have, if any. */
+void pdi_alias_make(struct pdi_registry *registry, uint32_t local);
+/* Whether peers without features are told its alias, or nothing, in its place. */
+bool pdi_alias_hides(const struct pdi_registry *registry, uint32_t local);
+/* What has this alias goes: its alias goes to another one that says the same, or goes, too. */
+void pdi_alias_drop(struct pdi_registry *registry, uint32_t local);
+/* The alias cannot stay, because of this answer of a peer (PDI_REGISTRY_NONE: of none): another number is told. False: no
+ * other number would do. */
+bool pdi_alias_move(struct pdi_registry *registry, uint32_t alias, uint32_t peer, uint8_t status);
+/* A peer without features has declared this name: an alias that it has refused moves to that number. */
+void pdi_alias_hear(struct pdi_registry *registry, uint32_t peer, pyddsi_bytes name);
+/* Aliases of ours make room, where this id is to have another name, or (size 0) is used without one. */
+void pdi_alias_yield(struct pdi_registry *registry, uint8_t space, uint64_t id, pyddsi_bytes name);
 
 /* ---- registry_judge.c */
 

@@ -41,6 +41,8 @@ static void broken(struct pdi_audit *audit, int node, int other)
     }
 }
 
+enum { TAKEN = 128 }; /* as a result says it: the publisher is for one, and has one */
+
 static void rejected(struct pdi_audit *audit, int node, uint32_t handle)
 {
     for (uint32_t i = 0; i < audit->audiences_count; i++) {
@@ -70,7 +72,7 @@ static void handle_event(struct pdi_audit *audit, int node, const pyddsi_event *
         audit->nodes[node].events[event->kind]++;
     if (audit->on_event != NULL)
         audit->on_event(audit->context, node, event);
-    if (event->kind == PYDDSI_REJECTED)
+    if (event->kind == PYDDSI_REJECTED && event->status == TAKEN)
         rejected(audit, node, event->handle);
     if (other < 0 || other >= PDI_AUDIT_NODES_MAX || other == node)
         return;

@@ -19,7 +19,7 @@ void pdi_play_declare_thing(struct pdi_play *play, uint32_t index)
     if (node == NULL || thing->declared)
         return;
     if (thing->kind == PYDDSI_RESOURCE) {
-        result = pdi_node_resource(node, thing->space, thing->id, text_bytes(thing->text),
+        result = pdi_node_resource(node, thing->space, thing->id, text_bytes(thing->text), 0,
                                    thing->reliability, thing->durability, &thing->handle, &status);
     } else if (thing->kind == PYDDSI_SELECTION) {
         result = pdi_node_selection(node, thing->space, thing->id, text_bytes(thing->text),

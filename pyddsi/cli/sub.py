@@ -8,6 +8,7 @@ import sys
 import time
 
 import pyddsi
+from pyddsi._why import rejections
 from pyddsi.cli import _arguments as read
 from pyddsi.cli._samples import line, plain
 from pyddsi.cli._session import add_session, declaring, opened, unheard
@@ -114,8 +115,13 @@ def _read(
 ) -> bool:
     """Until the end; whether all came that were asked for."""
     waits = options.timeout
+    refused: set[str] = set()
 
     def some() -> list[pyddsi.Sample]:
+        for why in rejections(session, subscribers):
+            if why not in refused:
+                refused.add(why)
+                say(why)
         most = BATCH if options.count is None else min(BATCH, options.count - output.samples)
         found: list[pyddsi.Sample] = []
         for subscriber in subscribers:

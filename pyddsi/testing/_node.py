@@ -77,6 +77,7 @@ class Node(Declaring[Publisher, Subscriber]):
         self.matches: dict[int, set[str]] = {}
         self._events: list[Event] = []
         self.things: dict[tuple[str, int, int], Resource | Selection] = {}
+        self._fixed: set[str] = set()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "running" if self.running else "crashed"

@@ -250,8 +250,8 @@ static void declare_name(uint32_t node, uint64_t resource, const char *name)
     uint32_t handle;
     int status = 0;
     pyddsi_bytes bytes = {(const uint8_t *)name, strlen(name)};
-    CHECK_EQ(pdi_node_resource(net.node[node], 0, resource, bytes, PYDDSI_BY_RESOURCE, 0, &handle,
-                               &status),
+    CHECK_EQ(pdi_node_resource(net.node[node], 0, resource, bytes, 0, PYDDSI_BY_RESOURCE, 0,
+                               &handle, &status),
              PYDDSI_OK);
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import pyddsi
+from pyddsi._why import rejections
 from tests.api.rooms import TIMEOUT, group
 from tests.real.zhe import Zhe
 from tests.real.zhe_config import CONFIGS, Config, over_tcp
@@ -38,9 +39,11 @@ def session(**settings: Any) -> pyddsi.Session:
     return pyddsi.open(shared_memory=False, **settings)
 
 
-def zhe_of(config: Config = P2P, peer_id: bytes = b"\xa0\xff") -> Zhe:
-    """A stand-in that publishes and subscribes."""
+def zhe_of(config: Config = P2P, peer_id: bytes = b"\xa0\xff", name: str = "") -> Zhe:
+    """A stand-in that publishes, perhaps by a name, and subscribes."""
     zhe = Zhe(config, peer_id, time.monotonic())
+    if name:
+        zhe.resource(OUT, name)
     zhe.publish(OUT)
     zhe.subscribe(INTO)
     return zhe
@@ -161,6 +164,62 @@ def test_many_names() -> None:
             talk(one, end)
         assert "no_space" in {event.status for event in one.events() if event.kind == "declared"}
         assert long not in held
+
+
+@pytest.mark.parametrize("first", ["zhe", "session"])
+@pytest.mark.parametrize("wanted", ["/plant/pose", "/plant/*"])
+def test_names(wanted: str, first: str) -> None:
+    """A session that subscribes by name does not get the samples of a zhe that publishes under that name, or not by its name."""
+    with session(listen=["tcp/127.0.0.1:0"]) as one:
+        made = [one.subscriber(wanted)] if first == "session" else []
+        zhe = zhe_of(name="/plant/pose")
+        with ending(Tcp(zhe, (address(one),))) as end:
+            until(end, lambda: zhe.peers)
+            sub = made[0] if made else one.subscriber(wanted)
+            until(end, lambda: zhe.tables.wanted(OUT) and sub.status != "pending")
+            assert write(zhe, b"here")
+            zhe.flush(time.monotonic())
+            until(end, lambda: one.stats().delivered)
+            sample = sub.recv(timeout=TIMEOUT)
+            assert (sample.resource, bytes(sample.data)) == ("plant/pose", b"here")
+            assert sub.status == "settled"
+        assert [str(violation) for violation in zhe.violations] == []
+
+
+def test_who_refuses() -> None:
+    """Of a name that a zhe never takes nobody says which peer refuses it, and why: neither the error, nor why_not, nor sub."""
+    config = P2P.changed(uris=1)
+    with session(listen=["tcp/127.0.0.1:0"]) as one:
+        zhe = zhe_of(config, name="/plant/map")
+        with ending(Tcp(zhe, (address(one),))) as end:
+            until(end, lambda: zhe.peers)
+            pub, sub = one.publisher("/plant/sent"), one.subscriber("/plant/pose")
+            until(end, lambda: "pending" not in {pub.status, sub.status})
+            who = f"peer {zhe.id.hex()} at {one.peers()[0].endpoint}"
+            why = "no_space (it has no room for another name)"
+            with pytest.raises(pyddsi.DeclarationError) as caught:
+                sub.wait_settled()
+            assert str(caught.value).endswith(f"{who} does not accept it: {why}")
+            sentence = (
+                f"{who.capitalize()} does not accept resource '/plant/pose' of {one.title}: {why}."
+            )
+            assert sentence in one.why_not("/plant/pose")
+            with pytest.raises(TimeoutError) as late:
+                pub.wait_matched(timeout=0.0)
+            assert sentence.replace("pose", "sent") in str(late.value)
+            assert sentence in list(rejections(one, [sub]))
+
+
+def test_conflict_says_who() -> None:
+    """A number that a peer has given another name is refused without a word of which peer, and which name."""
+    with session(listen=["tcp/127.0.0.1:0"]) as one:
+        zhe = zhe_of(name="/plant/map")
+        with ending(Tcp(zhe, (address(one),))) as end:
+            until(end, lambda: any(known.name == "plant/map" for known in one.resources()))
+            with pytest.raises(pyddsi.ConflictError) as caught:
+                one.resource("/plant/pose", number=OUT)
+            assert f"'plant/map' of peer {zhe.id.hex()}" in str(caught.value)
+            assert caught.value.names == ("plant/map",)
 
 
 @pytest.mark.parametrize("listens", ["we", "zhe"])
