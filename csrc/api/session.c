@@ -48,12 +48,18 @@ static void keep_enough(pyddsi_config *node)
         node->order_max *= 2;
 }
 
-/* What the application left open. */
-static uint64_t fill_in(pyddsi_session *session)
+/* What the application left open, and what nobody may know. */
+static int fill_in(pyddsi_session *session, uint64_t *cookie, char *text)
 {
     pyddsi_config *node = &session->options.node;
-    uint64_t random[3] = {session->wall, (uint64_t)getpid(), session->begun};
-    (void)getrandom(random, sizeof random, 0); /* without it the clock and our number have to do */
+    uint64_t random[5];
+    if (getrandom(random, sizeof random, 0) != sizeof random) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX,
+                       "the system gives no random numbers (getrandom), of which secrets are made");
+        return PYDDSI_SYSTEM;
+    }
+    node->secret[0] = random[3];
+    node->secret[1] = random[4];
     node->seed = node->seed != 0 ? node->seed : random[0];
     node->incarnation = node->incarnation != 0 ? node->incarnation : session->wall / PDI_TIME_MS;
     if (node->id_size == 0) {
@@ -69,7 +75,8 @@ static uint64_t fill_in(pyddsi_session *session)
     if (session->options.group.kind == 0)
         node->multicasts = 0; /* without a group everybody gets a copy */
     keep_enough(node);
-    return random[2];
+    *cookie = random[2];
+    return PYDDSI_OK;
 }
 
 static int make_node(pyddsi_session *session, char *text)
@@ -123,7 +130,7 @@ static void free_lanes(pyddsi_session *session)
 }
 
 /* Without shared memory the sockets carry everything. */
-static void make_lanes(pyddsi_session *session, uint64_t random)
+static void make_lanes(pyddsi_session *session, uint64_t cookie)
 {
     char text[PYDDSI_TEXT_MAX];
     const pyddsi_session_options *options = &session->options;
@@ -136,7 +143,7 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
         return;
     session->lanes = memory;
     if (pdi_lanes_init(session->lanes, &session->options.node, options->lane_bytes,
-                       options->lane_samples, random, session->barrier, text,
+                       options->lane_samples, cookie, session->barrier, text,
                        sizeof text) != PYDDSI_OK) {
         free_lanes(session);
         return;
@@ -147,25 +154,27 @@ static void make_lanes(pyddsi_session *session, uint64_t random)
 
 /* What peers on this machine have of us besides the sockets: our memory, and the number of our process. To speak as zhe does is to
  * say nothing of it. */
-static void make_local(pyddsi_session *session, uint64_t random)
+static void make_local(pyddsi_session *session, uint64_t cookie)
 {
     pyddsi_config *node = &session->options.node;
     if (node->features == 0)
         return;
     session->watched.host = pdi_segment_host_key();
-    make_lanes(session, random);
+    make_lanes(session, cookie);
     if (session->lanes == NULL)
         pdi_token_put(&(struct pdi_token){.host = session->watched.host, .pid = (uint32_t)getpid()},
                       node);
     pdi_session_exits_begin(session);
 }
 
-static int begin(pyddsi_session *session, uint64_t random, char *text)
+static int begin(pyddsi_session *session, char *text)
 {
-    int status = make_word(session, text);
+    uint64_t cookie = 0;
+    int status = fill_in(session, &cookie, text);
+    status = status == PYDDSI_OK ? make_word(session, text) : status;
     status = status == PYDDSI_OK ? pdi_session_open_port(session, text) : status;
     if (status == PYDDSI_OK)
-        make_local(session, random);
+        make_local(session, cookie);
     session->barrier = session->barrier && session->lanes != NULL; /* sockets gain nothing by it */
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
@@ -267,8 +276,7 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
         destroy(session);
         return PYDDSI_BAD_ARGUMENT;
     }
-    uint64_t random = fill_in(session);
-    int status = begin(session, random, text);
+    int status = begin(session, text);
     if (status != PYDDSI_OK) {
         stop(session);
         destroy(session);

@@ -1,47 +1,15 @@
 /* map.c - from a 64-bit key to a 64-bit value: the walks. */
 #include "base/map.h"
 
-static uint64_t rotate(uint64_t word, unsigned bits)
-{
-    return (word << bits) | (word >> (64 - bits));
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[1];
-    v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
-}
-
-static void sip_absorb(uint64_t v[4], uint64_t word)
-{
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-}
+#include "base/sip.h"
 
 uint64_t pdi_map_hash(const uint64_t seed[2], uint64_t key)
 {
-    uint64_t v[4] = {
-        seed[0] ^ UINT64_C(0x736f6d6570736575),
-        seed[1] ^ UINT64_C(0x646f72616e646f6d),
-        seed[0] ^ UINT64_C(0x6c7967656e657261),
-        seed[1] ^ UINT64_C(0x7465646279746573),
-    };
-    sip_absorb(v, key);
-    sip_absorb(v, UINT64_C(8) << 56); /* the length, as SipHash ends every input */
-    v[2] ^= 0xff;
-    sip_round(v);
-    sip_round(v);
-    sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    uint64_t v[4];
+    pdi_sip_begin(v, seed);
+    pdi_sip_absorb(v, key, 1);
+    pdi_sip_absorb(v, UINT64_C(8) << 56, 1); /* the length, as SipHash ends every input */
+    return pdi_sip_end(v, 3);
 }
 
 static uint32_t home(const struct pdi_map *map, uint64_t key)

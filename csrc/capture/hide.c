@@ -174,6 +174,18 @@ static void hide_locators(uint8_t *data, pyddsi_list list)
     }
 }
 
+/* Behind the number of a session stands its secret. */
+static void hide_secret(uint8_t *value, size_t size)
+{
+    size_t at = 0;
+    while (at < size && value[at] >= 0x80) {
+        at++;
+    }
+    if (at < size) {
+        blank(value + at + 1, size - at - 1);
+    }
+}
+
 /* Values of properties that say who somebody is, or let him in. */
 static void hide_properties(uint8_t *data, pyddsi_list list)
 {
@@ -183,6 +195,8 @@ static void hide_properties(uint8_t *data, pyddsi_list list)
         if (property.id == 0 || property.id == 7 || property.id == 12 || property.id == 14 ||
             property.id > 14) {
             blank(own(data, property.value.data), property.value.size);
+        } else if ((property.id == 5 || property.id == 9) && property.value.size != 0) {
+            hide_secret(own(data, property.value.data), property.value.size);
         }
     }
 }

@@ -565,6 +565,7 @@ typedef struct {
     uint32_t features;    /* enum pyddsi_feature; 0: speak as zhe does */
     uint64_t incarnation; /* higher after each restart; 0: not told */
     uint64_t seed;        /* for hashing; any number nobody can guess */
+    uint64_t secret[2];   /* the key of the sessions' secrets; 0: made of the seed */
     uint8_t token[32];    /* told to each peer in vendor property 7, for those who run the nodes */
     uint8_t token_size;   /* 0: none */
 

@@ -71,6 +71,52 @@ static void ping(struct pdi_node *node, uint32_t peer, pdi_time now)
         node, &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = who->ping, .to = who->endpoint});
 }
 
+/* ---- who is elsewhere ----
+ *
+ * Anybody can say an id. So a session is not moved to another address, nor given up for another one with the same id there,
+ * as long as its peer answers where we know it. It is asked there by PINGs, and whatever comes from there is an answer. */
+
+bool pdi_session_gone(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (who->asks == 0) {
+        who->elsewhere.kind = 0;
+        who->ask_at = now;
+        who->asks = 1;
+        pdi_session_timer(node, peer, now);
+    }
+    return who->gone;
+}
+
+/* Asks once more, or knows. When to go on. */
+static pdi_time ask(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (who->asks == 0 || who->gone) {
+        return PDI_TIME_NEVER;
+    }
+    if (who->ask_at > now) {
+        return who->ask_at;
+    }
+    if (who->asks > PDI_ASKS_MAX) {
+        who->gone = 1;
+        if (who->elsewhere.kind != 0) {
+            pdi_session_move(node, peer, now);
+        }
+        return PDI_TIME_NEVER;
+    }
+    /* with a short lease sooner, or that would end it first */
+    pdi_time pause = PDI_ASK_MS * PDI_TIME_MS;
+    pdi_time part = who->lease_ms * PDI_TIME_MS / (4 * PDI_ASKS_MAX);
+    pause = part != 0 && part < pause ? part : pause;
+    pdi_time round = pdi_rtt_wait(&who->rtt);
+    who->ask_at = pdi_time_add(now, pause < round ? round : pause);
+    who->asks++;
+    pdi_hello_reply(node,
+                    &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = 1, .to = who->endpoint});
+    return who->ask_at;
+}
+
 /* ---- a session of zhe that goes on where ours has begun ----
  *
  * Who restarts within his lease is taken by zhe for the one he was: it goes on in its session, and never repeats what it
@@ -126,6 +172,7 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
             return;
         }
         ping(node, peer, now);
+        pdi_time asking = ask(node, peer, now);
         bool rides = who->rests && node->config.lease_ms != 0; /* with the next sign of life */
         due = rides ? PDI_TIME_NEVER : who->ping_next;
         if (who->again_at != 0 && who->again_at <= now &&
@@ -142,6 +189,7 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
             who->unsure_at = pdi_time_add(now, who->unsure_wait);
         }
         due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
+        due = asking < due ? asking : due;
         if (who->probes != 0 && who->open_at <= now) {
             if (--who->probes == 0) { /* it does not say that it knows this session: it is over */
                 pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);

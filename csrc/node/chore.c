@@ -1,7 +1,9 @@
 /* chore.c - what housekeeping does about what the receive side heard of sessions.
  *
  * The same id again. A node that restarts opens with a higher incarnation, or at least another session number: then the
- * old session is ended first, and the application hears of both. The same session from another address is a move.
+ * old session is ended first, and the application hears of both. The same session from another address is a move. Anybody
+ * can say an id, and know the number: a session has a secret, and who comes from elsewhere has to wait until the peer that
+ * we know no longer answers where it was (pdi_session_gone).
  * A peer that lost the session while we did not (it heard nothing from us for a lease) answers our SCOUT with a HELLO;
  * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew. Until the ACCEPT has come
  * we are in doubt: what comes may be of another session than ours, with other numbers, and so nothing on its conduits is
@@ -74,47 +76,55 @@ static void hello(struct pdi_node *node, const struct pdi_chore *chore, pdi_time
 
 enum age { OLDER, SAME, NEWER };
 
-/* How the session that an OPEN or ACCEPT speaks of compares with the one we know. A node's session numbers grow, so what
- * was late on its way cannot end a newer session. From zhe, who has no numbers, everything is the same session. */
+/* How the session that an OPEN or ACCEPT speaks of compares with the one we know. A node's session numbers grow within a
+ * life, and its lives in number, so what was late on its way cannot end a newer session. Who has the number and not the
+ * secret is somebody else. From zhe, who has neither, everything is the same session. */
 static enum age age_of(const struct pdi_chore *chore, const struct pdi_node_peer *who)
 {
     if (chore->session == who->session && chore->incarnation == who->incarnation) {
-        return SAME;
+        return chore->secret == who->secret ? SAME : OLDER;
     }
     if (chore->incarnation == 0 || who->session == 0 || chore->session == 0) {
         return NEWER; /* nothing says which; the one that speaks now is there */
     }
+    if (chore->incarnation != who->incarnation) {
+        return chore->incarnation > who->incarnation ? NEWER : OLDER;
+    }
     return chore->session > who->session ? NEWER : OLDER;
 }
 
-/* The peer with this id is known at another address, in the very same session: it goes on here. */
-static void move(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore, pdi_time now)
+/* The session goes on at another address. */
+void pdi_session_move(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
-    pdi_session_move_to(node, peer, &chore->from);
     struct pdi_node_peer *who = &node->peers[peer];
+    if (pdi_session_find(node, &who->elsewhere) != PDI_NONE) {
+        return; /* somebody is there meanwhile */
+    }
+    pdi_session_move_to(node, peer, &who->elsewhere);
+    who->asks = who->gone = 0;
     (void)pdi_peer_renew(&who->word, pdi_peer_deadline(pdi_node_ms(now), who->lease_ms));
     pyddsi_event *event = pdi_event_push(node, PYDDSI_RECONNECTED, now);
     pdi_event_peer(node, event, peer);
+    if (who->session != 0) {
+        pdi_session_say(node, PDI_REPLY_ACCEPT, peer);
+    }
+}
+
+/* The peer with this id is known at another address, in the very same session: once it does not answer there any more, it
+ * goes on where it is heard now. Of ours we know by the secret that it is the same; but that may have been overheard. */
+static void move(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore, pdi_time now)
+{
+    bool gone = pdi_session_gone(node, peer, now);
+    node->peers[peer].elsewhere = chore->from;
+    if (gone) {
+        pdi_session_move(node, peer, now);
+    }
 }
 
 static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t reason)
 {
     pdi_hello_reply(
         node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
-}
-
-/* Whether a peer was heard a moment ago, at the address that we know. Anybody can say an id: a session that is alive is not
- * given up because somebody else calls himself so. The old address is asked; who has restarted elsewhere does not answer
- * there, and is believed when it asks again. */
-static bool alive(struct pdi_node *node, uint32_t peer, pdi_time now)
-{
-    struct pdi_node_peer *who = &node->peers[peer];
-    if (now - who->heard >= PDI_TIME_MS * node->config.open_ms) {
-        return false;
-    }
-    pdi_hello_reply(node,
-                    &(struct pdi_reply){.kind = PDI_REPLY_PING, .hash = 1, .to = who->endpoint});
-    return true;
 }
 
 /* Whether this very session has ended here. Its sender does not know that yet, and would go on where it was: what we have
@@ -124,7 +134,8 @@ static bool ended_before(const struct pdi_node *node, const struct pdi_chore *ch
     for (uint32_t peer = 0; chore->session != 0 && peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
         if (who->id_size == chore->id_size && memcmp(who->id, chore->id, chore->id_size) == 0 &&
-            who->session == chore->session && who->incarnation == chore->incarnation &&
+            who->session == chore->session && who->secret == chore->secret &&
+            who->incarnation == chore->incarnation &&
             pdi_peer_look(&who->word).state == PDI_PEER_UNKNOWN) {
             return true;
         }
@@ -163,12 +174,11 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     uint32_t elsewhere = pdi_session_find_id(node, chore->id, chore->id_size);
     if (elsewhere != PDI_NONE) {
         enum age age = age_of(chore, &node->peers[elsewhere]);
-        if (age == SAME && chore->session != 0 && peer == PDI_NONE) {
+        if (age == SAME && chore->secret != 0 && peer == PDI_NONE) {
             move(node, elsewhere, chore, now);
-            pdi_session_say(node, PDI_REPLY_ACCEPT, elsewhere);
             return;
         }
-        if (age == OLDER || alive(node, elsewhere, now) ||
+        if (age == OLDER || !pdi_session_gone(node, elsewhere, now) ||
             !pdi_session_replace(node, elsewhere, now)) {
             return; /* it will ask again */
         }
@@ -196,7 +206,8 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
     struct pdi_node_peer *who = &node->peers[peer];
     uint8_t state = pdi_peer_look(&who->word).state;
-    if (chore->answered != 0 && chore->answered != who->mine) {
+    if (chore->answered != 0 &&
+        (chore->answered != who->mine || chore->answered_secret != who->proof)) {
         return; /* it is late, and answers an OPEN of an earlier session */
     }
     who->probes = 0;
@@ -213,7 +224,7 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
     uint32_t other = pdi_session_find_id(node, chore->id, chore->id_size);
     if (other != PDI_NONE && other != peer &&
-        (age_of(chore, &node->peers[other]) == OLDER || alive(node, other, now) ||
+        (age_of(chore, &node->peers[other]) == OLDER || !pdi_session_gone(node, other, now) ||
          !pdi_session_replace(node, other, now))) {
         return; /* the same peer, where it was before, or is now */
     }

@@ -1,12 +1,13 @@
-/* hello.c - the messages of sessions: from bytes to chores, and from replies to bytes.
+/* hello.c - the messages of sessions: from bytes to chores, and from replies to bytes. It is long, since what is read of a
+ * property and what is written of it stand together.
  *
  * The receive side reads a HELLO, OPEN or ACCEPT into a chore and leaves it to housekeeping, which alone makes and ends
  * sessions. A full ring of chores drops the newest: whoever wanted something asks again. So a thousand half-open peers
  * cost what the ring holds, and not more.
  *
  * OPEN and ACCEPT carry what wire.md part C lists, in vendor properties: 1 what we can do, 3 our incarnation, and
- * 5 *(ours)*: the number of the session, which differs each time its sender's numbers begin anew. By it a repeated OPEN is
- * told from one of a peer that has lost the session; and 7, by which those who run the nodes tell each other where their
+ * 5 *(ours)*: the number of the session, which differs each time its sender's numbers begin anew, and a secret. By the number a
+ * repeated OPEN is told from one of a peer that has lost the session, by the secret from one of somebody else; and 7, by which those who run the nodes tell each other where their
  * shared memory is. With features of 0 none of them is written, and we look like zhe.
  */
 #include "node/state.h"
@@ -28,7 +29,8 @@ enum {
     LEASE_UNITS_MAX = 21474836,
     MASK_BROKER = 1,
     MASK_PEER = 4,
-    MASK_CLIENT = 8
+    MASK_CLIENT = 8,
+    SECRET_SIZE = 8
 };
 
 /* Of a chore: the reason to refuse it with, told from none. */
@@ -42,6 +44,18 @@ static uint64_t number_in(struct pdi_reader *reader)
     uint64_t value = 0;
     enum pdi_vle read = pdi_vle_get(reader, UINT64_MAX, PDI_VLE_MAX, &value);
     return read == PDI_VLE_OK || read == PDI_VLE_LONG_FORM ? value : 0;
+}
+
+/* The eight bytes that follow it, the lowest first; 0 if there are fewer. */
+static uint64_t secret_in(const struct pdi_reader *reader)
+{
+    uint64_t secret = 0;
+    if (reader->end - reader->at >= SECRET_SIZE) {
+        for (unsigned i = 0; i < SECRET_SIZE; i++) {
+            secret |= (uint64_t)reader->at[i] << 8 * i;
+        }
+    }
+    return secret;
 }
 
 /* Bit i: the text is the destination of our multicast conduit i. Who speaks through a connection may have joined a group
@@ -93,9 +107,11 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties,
             break;
         case PROPERTY_SESSION:
             chore->session = number_in(&reader);
+            chore->secret = secret_in(&reader);
             break;
         case PROPERTY_ANSWERED:
             chore->answered = number_in(&reader);
+            chore->answered_secret = secret_in(&reader);
             break;
         case PROPERTY_TOKEN:
             if (property.value.size <= sizeof chore->token) {
@@ -288,21 +304,39 @@ static pyddsi_list locators_of_stream(struct scratch *scratch)
     return list;
 }
 
+static void value_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, const uint8_t *value,
+                      size_t size)
+{
+    pyddsi_property property = {.id = id, .value = {value, size}};
+    pyddsi_fault fault;
+    if (pdi_encode_property(&property, scratch->properties, sizeof scratch->properties, &list->size,
+                            &fault) == PYDDSI_OK) {
+        list->count++;
+    }
+}
+
 static void property_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t one,
                          const uint64_t *two)
 {
     uint8_t value[2 * PDI_VLE_MAX];
     struct pdi_writer writer = {value, value + sizeof value};
-    pyddsi_fault fault;
     (void)pdi_vle_put(&writer, one);
     if (two != NULL) {
         (void)pdi_vle_put(&writer, *two);
     }
-    pyddsi_property property = {.id = id, .value = {value, (size_t)(writer.at - value)}};
-    if (pdi_encode_property(&property, scratch->properties, sizeof scratch->properties, &list->size,
-                            &fault) == PYDDSI_OK) {
-        list->count++;
+    value_out(scratch, list, id, value, (size_t)(writer.at - value));
+}
+
+static void session_out(struct scratch *scratch, pyddsi_list *list, uint64_t id, uint64_t session,
+                        uint64_t secret)
+{
+    uint8_t value[PDI_VLE_MAX + SECRET_SIZE];
+    struct pdi_writer writer = {value, value + sizeof value};
+    (void)pdi_vle_put(&writer, session);
+    for (unsigned i = 0; i < SECRET_SIZE; i++) {
+        *writer.at++ = (uint8_t)(secret >> 8 * i);
     }
+    value_out(scratch, list, id, value, (size_t)(writer.at - value));
 }
 
 /* In the order of zhe (4, 10, 12), then what is ours. */
@@ -321,20 +355,16 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     property_out(scratch, &list, PROPERTY_AUTHENTICATION, 2, &(uint64_t){3});
     if (features != 0) {
         property_out(scratch, &list, PROPERTY_FEATURES, FEATURES_VERSION, &features);
-        property_out(scratch, &list, PROPERTY_SESSION, who->mine, NULL);
+        session_out(scratch, &list, PROPERTY_SESSION, who->mine, who->proof);
     }
     if (!opening && who->session != 0 && features != 0) {
-        property_out(scratch, &list, PROPERTY_ANSWERED, who->session, NULL);
+        session_out(scratch, &list, PROPERTY_ANSWERED, who->session, who->secret);
     }
     if (node->config.incarnation != 0 && features != 0) {
         property_out(scratch, &list, PROPERTY_INCARNATION, node->config.incarnation, NULL);
     }
     if (node->config.token_size != 0 && features != 0 && !short_of_room) {
-        pyddsi_property token = {.id = PROPERTY_TOKEN,
-                                 .value = {node->config.token, node->config.token_size}};
-        pyddsi_fault fault;
-        list.count += pdi_encode_property(&token, scratch->properties, sizeof scratch->properties,
-                                          &list.size, &fault) == PYDDSI_OK;
+        value_out(scratch, &list, PROPERTY_TOKEN, node->config.token, node->config.token_size);
     }
     return list;
 }

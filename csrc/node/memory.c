@@ -364,8 +364,11 @@ int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *mem
     uint64_t state = config->seed;
     node->hash_seed[0] = pdi_rand_splitmix(&state);
     node->hash_seed[1] = pdi_rand_splitmix(&state);
-    node->sessions =
-        config->incarnation != 0 ? config->incarnation << 20 : pdi_rand_splitmix(&state) >> 16;
+    bool told = (config->secret[0] | config->secret[1]) != 0;
+    for (int i = 0; i < 2; i++) {
+        uint64_t drawn = pdi_rand_splitmix(&state);
+        node->secret[i] = told ? config->secret[i] : drawn;
+    }
     pyddsi_options options = {.strictness = PYDDSI_TOLERANT,
                               .seq_bits = config->seq_bits,
                               .rid_bits = config->rid_bits,

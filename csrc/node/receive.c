@@ -86,7 +86,7 @@ static enum pyddsi_reason why_outside(const struct pdi_node *node, uint32_t peer
 /* A PONG in front of a SYNCH has the mark of the session that this is for. (Alone it may be the answer to a PING.) */
 static void marked(struct pdi_node *node, const struct pdi_node_peer *who, uint64_t hash)
 {
-    node->personal = hash == pdi_session_mark(who->session);
+    node->personal = hash == pdi_session_mark(who->session, who->secret);
     node->foreign = !node->personal && who->session != 0;
 }
 
@@ -188,6 +188,7 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
         struct pdi_node_peer *who = &node->peers[peer];
         (void)pdi_peer_renew(&who->word, pdi_peer_deadline(pdi_node_ms(now), who->lease_ms));
         who->heard = now;
+        who->asks = who->gone = 0;
     }
     walk(node, from, peer, inside, (pyddsi_bytes){data, size}, now);
     if (inside) {

@@ -60,7 +60,8 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
             outstanding = next - member->acked;
         }
         const struct pdi_node_peer *who = &node->peers[peer];
-        pyddsi_message mark = {.kind = PYDDSI_PONG, .hash = pdi_session_mark(who->mine)};
+        pyddsi_message mark = {.kind = PYDDSI_PONG,
+                               .hash = pdi_session_mark(who->mine, who->proof)};
         if (who->session != 0) {
             (void)pdi_encode_message(&mark, out, room, &size, &fault);
         }

@@ -234,6 +234,7 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     }
     who->incarnation = chore->incarnation;
     who->session = chore->session;
+    who->secret = chore->secret;
     who->commit_mode = chore->commit_mode;
     who->token_size = chore->token_size;
     memcpy(who->token, chore->token, sizeof who->token);
@@ -265,6 +266,8 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->unsure = 0;
     who->results = 0;
     who->probes = 0;
+    who->asks = who->gone = 0;
+    who->elsewhere.kind = 0;
     who->again_at = 0;
     node->opening -= opening;
     int status =
@@ -313,8 +316,9 @@ uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore)
     if (!pdi_endpoint_equal(&who->endpoint, &chore->from)) {
         who->incarnation = 0;
     }
-    who->session = 0;
+    who->session = who->secret = 0;
     who->mine = ++node->sessions;
+    who->proof = pdi_sip(node->secret, (uint64_t[]){node->config.incarnation, who->mine}, 2);
     pdi_session_move_to(node, peer, &chore->from);
     return peer;
 }

@@ -34,6 +34,7 @@
 #include "base/pages.h"
 #include "base/rand.h"
 #include "base/seq.h"
+#include "base/sip.h"
 #include "flow/ledger.h"
 #include "node/node.h"
 #include "base/endpoint.h"
@@ -77,6 +78,9 @@
 #define PDI_PINGS_FIRST 8U /* answers until then come from pings that go sixteen times as often */
 #define PDI_REST_LEASE_MS                                                                          \
     5000U /* where a peer has none: an idle one hears a PING every other lease */
+#define PDI_ASKS_MAX                                                                               \
+    4U /* PINGs that a peer leaves unanswered before it is gone from its address, */
+#define PDI_ASK_MS       200U  /* at most so far apart, or a round trip */
 #define PDI_PING_LOST_MS 2000U /* a PING without an answer for so long is lost */
 
 /* ---- what a conduit remembers of one of its members ---- */
@@ -155,6 +159,8 @@ struct pdi_node_peer {
     uint64_t incarnation;
     uint64_t session; /* what it calls this session; 0: not told */
     uint64_t mine;    /* what we call it */
+    uint64_t secret;  /* what it told us alone with that number; 0: nothing */
+    uint64_t proof;   /* and what we told it */
     uint64_t commit_mode;
     uint32_t lease_ms; /* how long it may be silent */
     uint32_t reason;   /* why it ended */
@@ -176,6 +182,10 @@ struct pdi_node_peer {
     pdi_time again_wait;  /* and the pause after that */
     pdi_time open_at;     /* when the next OPEN goes: opening, or while there are probes */
     uint8_t probes;       /* established, and in doubt (chore.c): OPENs still to go, and one */
+    uint8_t asks;    /* PINGs that it has left unanswered where we know it; 0: it is not asked */
+    uint8_t gone;    /* all of them */
+    pdi_time ask_at; /* when the next goes */
+    pyddsi_endpoint elsewhere; /* where it goes on if it is gone; kind 0: nowhere */
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
@@ -288,7 +298,9 @@ struct pdi_chore {
     uint64_t lease;
     uint64_t incarnation;
     uint64_t session;
+    uint64_t secret;
     uint64_t answered; /* of an ACCEPT: what the OPEN called the session; 0: not told */
+    uint64_t answered_secret;
     uint64_t commit_mode;
     pyddsi_endpoint from;
 };
@@ -410,6 +422,7 @@ struct pdi_node {
     struct pdi_seq seq;
     pyddsi_reading reading;
     uint64_t hash_seed[2];
+    uint64_t secret[2]; /* the key of all secrets that we tell */
     pdi_time now;
     uint8_t closing;
     uint8_t unicast_id;
@@ -564,9 +577,9 @@ static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, 
 }
 
 /* What a SYNCH for one peer is led by, so that one of an earlier session, or for others, is not taken for it. */
-static inline uint16_t pdi_session_mark(uint64_t session)
+static inline uint16_t pdi_session_mark(uint64_t session, uint64_t secret)
 {
-    return (uint16_t)(session * UINT64_C(0x9e3779b97f4a7c15) >> 48);
+    return (uint16_t)((session ^ secret) * UINT64_C(0x9e3779b97f4a7c15) >> 48);
 }
 
 /* memory.c */
@@ -582,6 +595,8 @@ void pdi_session_early(struct pdi_node *node, uint32_t peer, uint32_t conduit,
 bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit,
                           const pyddsi_message *message);
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
+/* Whether a peer no longer answers at the address that we know; if that is not known, it is asked. */
+bool pdi_session_gone(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
 /* There is traffic again: peers that rest are measured from now on. */
@@ -595,6 +610,8 @@ bool pdi_session_established(const struct pdi_node *node, uint32_t peer);
 void pdi_session_say(struct pdi_node *node, enum pdi_reply_kind kind, uint32_t peer);
 uint32_t pdi_session_find_id(const struct pdi_node *node, const uint8_t *id, size_t size);
 void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endpoint *endpoint);
+/* Its session goes on where it has been heard: who->elsewhere. */
+void pdi_session_move(struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_chore *chore);
 bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now);
 uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore);

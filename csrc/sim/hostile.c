@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-void pdi_hostile_init(struct pdi_hostile *hostile, struct pdi_rand rand, bool forges,
+void pdi_hostile_init(struct pdi_hostile *hostile, struct pdi_rand rand, enum pdi_hostile_kind kind,
                       unsigned seq_bits)
 {
     memset(hostile, 0, sizeof(*hostile));
     hostile->rand = rand;
-    hostile->forges = forges;
+    hostile->kind = kind;
     hostile->seq_bits = seq_bits;
 }
 
@@ -25,15 +25,23 @@ static bool names_one(const struct pdi_world *world, const uint8_t *data, size_t
     return false;
 }
 
+/* Whether a packet begins with a message by which two meet. */
+static bool meets(const uint8_t *data, size_t size)
+{
+    return size != 0 && ((data[0] & 31) == PYDDSI_OPEN || (data[0] & 31) == PYDDSI_ACCEPT);
+}
+
 void pdi_hostile_hear(struct pdi_hostile *hostile, const struct pdi_world *world,
                       const uint8_t *data, size_t size)
 {
-    if (size > PDI_HOSTILE_PACKET_MAX || !pdi_rand_chance(&hostile->rand, 1, 8) ||
-        (!hostile->forges && names_one(world, data, size)))
+    bool met = hostile->kind == PDI_HOSTILE_IMPOSTOR && meets(data, size);
+    if (size > PDI_HOSTILE_PACKET_MAX || !(met || pdi_rand_chance(&hostile->rand, 1, 8)) ||
+        (hostile->kind == PDI_HOSTILE_STRANGER && names_one(world, data, size)))
         return;
-    uint64_t which = pdi_rand_below(&hostile->rand, PDI_HOSTILE_HEARD);
-    memcpy(hostile->heard[which].bytes, data, size);
-    hostile->heard[which].size = size;
+    struct pdi_overheard *row = met ? hostile->met : hostile->heard;
+    row += pdi_rand_below(&hostile->rand, PDI_HOSTILE_HEARD);
+    memcpy(row->bytes, data, size);
+    row->size = size;
 }
 
 static uint64_t below(struct pdi_hostile *hostile, uint64_t limit)
@@ -260,6 +268,81 @@ static size_t overheard(struct pdi_hostile *hostile)
     return size;
 }
 
+/* ---- in the names of others ---- */
+
+static void put_number(uint8_t *out, size_t *size, uint64_t number)
+{
+    for (; number > 127; number >>= 7) {
+        out[(*size)++] = (uint8_t)(number | 128);
+    }
+    out[(*size)++] = (uint8_t)number;
+}
+
+/* What one of ours says of itself and the session, all of it true or likely; but the secret. */
+static pyddsi_list told(struct pdi_hostile *hostile, const pyddsi_config *config, uint8_t *out,
+                        size_t room)
+{
+    uint8_t bits[4], able[12], number[20], life[12];
+    size_t sizes[4] = {0};
+    pyddsi_list list = {.data = out};
+    pyddsi_fault fault;
+    put_number(bits, &sizes[0], hostile->seq_bits);
+    put_number(able, &sizes[1], 1);
+    put_number(able, &sizes[1], config->features);
+    put_number(number, &sizes[2], 1 + below(hostile, below(hostile, 4) == 0 ? UINT64_MAX : 24));
+    for (uint64_t i = below(hostile, 9); i > 0; i--) {
+        number[sizes[2]++] = (uint8_t)any_number(hostile, 8);
+    }
+    put_number(life, &sizes[3], config->incarnation + (below(hostile, 4) == 0));
+    const pyddsi_property properties[] = {{.id = 4, .value = {bits, sizes[0]}},
+                                          {.id = 1, .value = {able, sizes[1]}},
+                                          {.id = 5, .value = {number, sizes[2]}},
+                                          {.id = 3, .value = {life, sizes[3]}}};
+    /* sometimes as zhe says it: nothing */
+    size_t count = below(hostile, 4) == 0 ? 1 : sizeof(properties) / sizeof(properties[0]);
+    for (size_t i = 0; i < count; i++) {
+        if (pyddsi_encode_property(&properties[i], out, room, &list.size, &fault) == PYDDSI_OK)
+            list.count++;
+    }
+    return list;
+}
+
+/* What leads to a session, in the name of one node, for another; or word for word what they said. */
+static size_t in_the_name_of(struct pdi_hostile *hostile, const pyddsi_config *config,
+                             const pyddsi_config *other)
+{
+    static const uint8_t kinds[] = {PYDDSI_OPEN, PYDDSI_OPEN, PYDDSI_ACCEPT, PYDDSI_ACCEPT,
+                                    PYDDSI_KEEPALIVE};
+    uint8_t list[80];
+    size_t size = 0;
+    pyddsi_fault fault;
+    const struct pdi_overheard *met = &hostile->met[below(hostile, PDI_HOSTILE_HEARD)];
+    if (met->size != 0 && below(hostile, 2) == 0) {
+        memcpy(hostile->out, met->bytes, met->size);
+        return met->size;
+    }
+    pyddsi_bytes id = {config->id, config->id_size};
+    pyddsi_message one = {.kind = kinds[below(hostile, sizeof(kinds))],
+                          .version = 1,
+                          .id = id,
+                          .acceptor = id,
+                          .opener = {other->id, other->id_size},
+                          .lease = below(hostile, 20)};
+    if (one.kind != PYDDSI_KEEPALIVE) {
+        one.flags = PYDDSI_P;
+        one.properties = told(hostile, config, list, sizeof(list));
+    }
+    if (one.kind == PYDDSI_ACCEPT) { /* it answers an OPEN, and a HELLO asks for that */
+        pyddsi_message hello = {.kind = PYDDSI_HELLO, .mask = 15, .id = id};
+        (void)pyddsi_encode_message(&hello, hostile->out, PDI_HOSTILE_PACKET_MAX, &size, &fault);
+        if (below(hostile, 2) == 0)
+            return size;
+        size = 0;
+    }
+    (void)pyddsi_encode_message(&one, hostile->out, PDI_HOSTILE_PACKET_MAX, &size, &fault);
+    return size;
+}
+
 /* ---- */
 
 void pdi_hostile_act(struct pdi_hostile *hostile, struct pdi_world *world)
@@ -276,19 +359,21 @@ void pdi_hostile_act(struct pdi_hostile *hostile, struct pdi_world *world)
     pyddsi_endpoint from = own_address(index);
     pyddsi_bytes id = {name, sizeof(name)};
     size_t size;
-    if (hostile->forges && below(hostile, 2) == 0)
+    if (hostile->kind == PDI_HOSTILE_FORGER && below(hostile, 2) == 0)
         from = world->nodes[other].endpoint;
-    if (hostile->forges && below(hostile, 2) == 0) {
+    if (hostile->kind != PDI_HOSTILE_STRANGER && below(hostile, 2) == 0) {
         id.data = world->nodes[other].config.id;
         id.size = world->nodes[other].config.id_size;
     }
-    if (passing) {
+    if (hostile->kind == PDI_HOSTILE_IMPOSTOR && below(hostile, 2) == 0) {
+        size = in_the_name_of(hostile, &world->nodes[other].config, &world->nodes[node].config);
+    } else if (passing) {
         size = open_packet(hostile, &id, 1 + below(hostile, 4));
     } else if (what < 3) {
         size = open_packet(hostile, &id, 1 + below(hostile, 20));
     } else if (what < 5) {
         size = senseless(hostile);
-    } else if (what < 8 && (hostile->forges || below(hostile, 2) == 0)) {
+    } else if (what < 8 && (hostile->kind != PDI_HOSTILE_STRANGER || below(hostile, 2) == 0)) {
         size = overheard(hostile);
     } else {
         size = well_formed(hostile, &id);

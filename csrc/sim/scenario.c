@@ -44,6 +44,8 @@ static const struct pdi_scenario scenarios[] = {
     {"zhe", "nodes that speak as zhe does among others", pdi_scenario_zhe, NULL},
     {"client", "clients and their broker", pdi_scenario_client, NULL},
     {"hostile", "a stranger sends whatever he likes", pdi_scenario_hostile, NULL},
+    {"impostor", "a stranger says that he is one of the nodes, as they said it",
+     pdi_scenario_impostor, NULL},
     {"corrupt", "bits are turned over and addresses are forged: nobody may break",
      pdi_scenario_corrupt, NULL},
     {"mix", "something of everything", pdi_scenario_mix, NULL},

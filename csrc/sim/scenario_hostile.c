@@ -27,14 +27,21 @@ static void leave(struct pdi_play *play)
     pdi_hostile_leave(play->extra, &play->world);
 }
 
-static void build(struct pdi_play *play, bool forges)
+static void build(struct pdi_play *play, enum pdi_hostile_kind kind)
 {
     int count = (int)between(play, 2, 4);
     pyddsi_sim_link link = pdi_scenario_good_link(play);
-    if (forges)
+    if (kind == PDI_HOSTILE_FORGER)
         link.corrupt_ppm = (uint32_t)between(play, 0, 50000);
     play->config.ledger_max += 512; /* he may make up a resource for every line */
-    pdi_scenario_nodes(play, count);
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        if (kind == PDI_HOSTILE_IMPOSTOR && chance(play, 1, 4)) {
+            config.features = 0; /* as zhe, who has no secrets */
+            config.incarnation = 0;
+        }
+        (void)pdi_play_node(play, &config);
+    }
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
@@ -52,13 +59,13 @@ static void build(struct pdi_play *play, bool forges)
         play->things[i].may_fail = 1; /* he answers to declarations as he likes */
     }
     play->audit.strangers = 1;
-    play->audit.broken = forges;
+    play->audit.broken = kind == PDI_HOSTILE_FORGER;
     play->audit.events_may_be_lost = 1;
     struct pdi_hostile *hostile = malloc(sizeof(*hostile));
     play->extra = hostile;
     if (hostile == NULL)
         return;
-    pdi_hostile_init(hostile, pdi_rand_fork(&play->rand, 900), forges, play->config.seq_bits);
+    pdi_hostile_init(hostile, pdi_rand_fork(&play->rand, 900), kind, play->config.seq_bits);
     play->world.on_packet = hear;
     play->on_timer = act;
     play->on_calm = leave;
@@ -67,11 +74,18 @@ static void build(struct pdi_play *play, bool forges)
 
 void pdi_scenario_hostile(struct pdi_play *play)
 {
-    build(play, false);
+    build(play, PDI_HOSTILE_STRANGER);
     play->audit.lossless = 1; /* between the honest ones */
+}
+
+/* Their sessions last, whoever else says their names; and what is acknowledged, they have had. */
+void pdi_scenario_impostor(struct pdi_play *play)
+{
+    build(play, PDI_HOSTILE_IMPOSTOR);
+    play->audit.lossless = 1;
 }
 
 void pdi_scenario_corrupt(struct pdi_play *play)
 {
-    build(play, true);
+    build(play, PDI_HOSTILE_FORGER);
 }

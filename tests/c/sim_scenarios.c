@@ -83,6 +83,7 @@ static void test_themes(void)
         {"zhe", offsetof(pyddsi_report, owed)},
         {"client", offsetof(pyddsi_report, owed)},
         {"hostile", offsetof(pyddsi_report, owed)},
+        {"impostor", offsetof(pyddsi_report, owed)},
         {"corrupt", offsetof(pyddsi_report, packets_corrupted)},
     };
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {

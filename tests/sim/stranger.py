@@ -31,17 +31,32 @@ def value(number: bytes) -> int:
     return sum((byte & 127) << 7 * i for i, byte in enumerate(number))
 
 
-def mark(session: int) -> int:
-    """What a SYNCH for one peer is led by: 16 bits of the session's number, mixed."""
-    return (session * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 48
+def mark(session: int, secret: bytes = b"") -> int:
+    """What a SYNCH for one peer is led by: 16 bits of the session's number and secret, mixed."""
+    mixed = (session ^ int.from_bytes(secret, "little")) * 0x9E3779B97F4A7C15
+    return (mixed & (1 << 64) - 1) >> 48
 
 
-def features(bits: int, session: int = 1, incarnation: int = 1) -> list[wire.Property]:
+def split(told: bytes) -> tuple[int, bytes]:
+    """The number and the secret of a session."""
+    size = next((i for i, byte in enumerate(told) if byte < 128), -1) + 1
+    return value(told[:size]), told[size:]
+
+
+def named(message: wire.Open | wire.Accept) -> bytes:
+    """What its sender calls the session: the number, and the secret."""
+    (told,) = (bytes(found.value) for found in message.properties or () if found.id == 5)
+    return told
+
+
+def features(
+    bits: int, session: int = 1, incarnation: int = 1, secret: bytes = b""
+) -> list[wire.Property]:
     """The vendor properties by which a node tells what it can do, which session this is, and in which life."""
     return [
         AUTHENTICATION,
         wire.Property(1, number(1) + number(bits)),
-        wire.Property(5, number(session)),
+        wire.Property(5, number(session) + secret),
         wire.Property(3, number(incarnation)),
     ]
 
@@ -58,7 +73,7 @@ class Stranger:
         self.source = (host, 7447)
         self.endpoint = Endpoint(*self.source)
         self._seen = 0
-        self._session = 0
+        self._mark = 0
 
     def say(self, *messages: wire.Message | bytes) -> None:
         """One packet to the node, which has it at once."""
@@ -95,7 +110,7 @@ class Stranger:
     ) -> None:
         """An OPEN. What it does not say is what a peer without extensions says."""
         told = [found for found in properties or () if found.id == 5]
-        self._session = value(bytes(told[0].value)) if told else 0
+        self._mark = mark(*split(bytes(told[0].value))) if told else 0
         self.say(
             wire.Open(
                 version,
@@ -121,7 +136,7 @@ class Stranger:
     def begin(self, sn: int = 0, conduit: int = 0) -> None:
         """Says where its numbers begin on a conduit. The PONG is what tells that this is meant for the node alone."""
         self.say(
-            wire.Pong(mark(self._session)),
+            wire.Pong(self._mark),
             wire.Conduit(conduit),
             wire.Synch(sn, reliable=True),
         )

@@ -332,7 +332,7 @@ def test_a_peer_moves(seed: int) -> None:
         a = sim.node("a")
         pub = a.publisher(3)
         here = Stranger(sim, a)
-        here.meet(properties=features(127, session=1))
+        here.meet(properties=features(127, session=1, secret=b"a secret"))
         here.begin(conduit=1)
         wants = [wire.Subscription(3, 1), wire.Commit(0)]
         here.say(wire.Conduit(1), wire.Declare(0, wants, sync=True))
@@ -340,8 +340,10 @@ def test_a_peer_moves(seed: int) -> None:
         assert pub.matched == [here.id.hex()]
         assert [event.kind for event in of_peers(a)] == ["connected"]
         there = Stranger(sim, a, host="10.9.9.8")
-        there.open(properties=features(127, session=1))  # the same session as before
+        there.open(properties=features(127, session=1, secret=b"a secret"))  # the same session
         sim.run(0.1)
+        assert of_peers(a) == [], "it is asked first where it was"
+        sim.run(1.0)
         (moved,) = of_peers(a)
         assert (moved.kind, moved.peer, moved.endpoint) == (
             "reconnected",

@@ -10,22 +10,16 @@ import pytest
 from pyddsi import wire
 from pyddsi.testing import Node, Sim
 from tests.py.worlds import datas
-from tests.sim.stranger import Stranger, alone, features, mark, number, value
+from tests.sim.stranger import Stranger, alone, features, mark, named, number, split
 from tests.sim.test_wire_conduits import met, on
 from tests.sim.test_wire_session import subscribed
 
 UNICAST = 1  # the node has one group, and its unicast conduits come after it
 
 
-def session_of(message: wire.Open | wire.Accept) -> int:
-    """What its sender calls the session."""
-    (found,) = (p for p in message.properties or () if p.id == 5)
-    return value(bytes(found.value))
-
-
-def answer(stranger: Stranger, opened: int, session: int) -> None:
+def answer(stranger: Stranger, opened: bytes, session: int) -> None:
     """An ACCEPT of the OPEN of that session, in which the stranger calls it `session`."""
-    properties = [*features(127, session), wire.Property(9, number(opened))]
+    properties = [*features(127, session), wire.Property(9, opened)]
     stranger.say(wire.Accept(stranger.node.id, stranger.id, 0, properties=properties))
 
 
@@ -44,7 +38,7 @@ def data(sn: int, payload: bytes, *, reliable: bool = True) -> wire.SData:
 # ---- doubt ----------------------------------------------------------------------------------------------------
 
 
-def doubted() -> tuple[Sim, Node, Stranger, int]:
+def doubted() -> tuple[Sim, Node, Stranger, bytes]:
     """A session whose peer says HELLO, as if it knew of none; and the number under which the node asks for it."""
     sim, node, stranger = alone(open=0.1, opens_max=3)
     stranger.meet(properties=features(127))
@@ -52,7 +46,7 @@ def doubted() -> tuple[Sim, Node, Stranger, int]:
     stranger.packets()
     stranger.say(wire.Hello(4, []))
     (opened,) = stranger.heard_of(wire.Open)
-    return sim, node, stranger, session_of(opened)
+    return sim, node, stranger, named(opened)
 
 
 def test_doubt_is_deaf() -> None:
@@ -104,7 +98,7 @@ def test_doubt_ends_with_another_session() -> None:
     answer(stranger, opened, 2)
     assert [event.kind for event in node.events()] == ["connected", "disconnected"]
     (again,) = stranger.heard_of(wire.Open)
-    assert session_of(again) > opened
+    assert split(named(again))[0] > split(opened)[0]
 
 
 def test_doubt_does_not_last() -> None:
@@ -119,7 +113,7 @@ def test_doubt_does_not_last() -> None:
     assert [event.kind for event in node.events()] == ["connected", "disconnected"]
 
 
-def marked(session: int, begun: bool) -> tuple[Node, Stranger, int]:  # noqa: FBT001
+def marked(session: int, begun: bool) -> tuple[Node, Stranger, bytes]:  # noqa: FBT001
     """A session that its peer calls 1, and speaks of as another; and the number under which the node asks for it."""
     _sim, node, stranger = alone()
     stranger.meet(properties=features(127, session=1))
@@ -129,7 +123,7 @@ def marked(session: int, begun: bool) -> tuple[Node, Stranger, int]:  # noqa: FB
     for _ in range(2):
         stranger.say(wire.Pong(mark(session)), wire.Synch(7, reliable=True, sync=True))
     (opened,) = stranger.heard_of(wire.Open)
-    return node, stranger, session_of(opened)
+    return node, stranger, named(opened)
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -139,7 +133,7 @@ def test_mark_of_the_session_there_is(begun: bool) -> None:  # noqa: FBT001 - a 
     answer(stranger, opened, 2)
     assert [event.kind for event in node.events()] == ["connected", "disconnected"]
     (again,) = stranger.heard_of(wire.Open)
-    answer(stranger, session_of(again), 3)
+    answer(stranger, named(again), 3)
     assert stranger.state == "established"
 
 
@@ -190,18 +184,20 @@ def test_late_accept() -> None:
     _sim, _node, stranger = alone()
     stranger.say(wire.Hello(4, []))
     (opened,) = stranger.heard_of(wire.Open)
-    answer(stranger, session_of(opened) - 1, 7)
+    name = named(opened)
+    answer(stranger, name[:-1] + bytes([name[-1] ^ 1]), 7)
     assert stranger.state != "established"
-    answer(stranger, session_of(opened), 8)
+    answer(stranger, named(opened), 8)
     assert stranger.state == "established"
 
 
 def test_accept_names_the_open() -> None:
     """The answer to an OPEN would not say which one it answers."""
     _sim, _node, stranger = alone()
-    stranger.open(properties=features(127, session=77))
+    stranger.open(properties=features(127, session=77, secret=b"12345678"))
     (accept,) = stranger.heard_of(wire.Accept)
-    assert [value(bytes(p.value)) for p in accept.properties or () if p.id == 9] == [77]
+    answered = [bytes(p.value) for p in accept.properties or () if p.id == 9]
+    assert answered == [number(77) + b"12345678"]
     plain = Stranger(stranger.sim, stranger.node, b"\xee\x02", "10.9.9.8")
     plain.open()
     (accept,) = plain.heard_of(wire.Accept)

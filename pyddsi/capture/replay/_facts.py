@@ -112,9 +112,7 @@ class Facts:
             "slots_max": SLOTS_MAX,
         }
         for incarnation in told.get(wire.PropertyId.INCARNATION, ())[:1]:
-            found["incarnation"] = (
-                incarnation  # it numbers its sessions from there, as the original did
-            )
+            found["incarnation"] = incarnation
         found |= given
         found["multicast_to"] = self._groups(side, found.get("multicasts", MULTICASTS))
         return found
