@@ -79,9 +79,8 @@ class Looking:
         """Its own address."""
         from pyddsi._looks import endpoint  # noqa: PLC0415 - most programs open without
 
-        found = endpoint(self._local)
-        assert found is not None  # noqa: S101 - every session has one
-        return found
+        lib.pyddsi_session_look(self.raw, self._options, self._local)  # it may have changed
+        return endpoint(self._local)  # type: ignore[return-value]  # every session has one
 
     @property
     def listening(self) -> list[Endpoint]:

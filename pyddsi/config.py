@@ -51,7 +51,8 @@ SETTINGS: dict[str, Setting] = {
         "tcp/0.0.0.0:7447, unix//run/x.sock",
     ),
     "interface": Setting(
-        "text", "by which the group is reached: a name (eth0) or an address of it; empty: any"
+        "text",
+        "by which alone the group is reached: a name (eth0) or an address of it; empty: all that can",
     ),
     "ttl": Setting("whole", "how many networks a packet to the group may cross", "", 0, 255),
     "loopback": Setting("yes", "whether sessions on this machine hear each other by the group"),

@@ -389,11 +389,11 @@ void pyddsi_session_release(pyddsi_session *session, const pyddsi_received *samp
 
 /* ---- looks and waits ---- */
 
-void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *options,
+void pyddsi_session_look(pyddsi_session *session, pyddsi_session_options *options,
                          pyddsi_endpoint *local)
 {
     *options = session->options;
-    *local = session->local;
+    *local = pdi_session_local(session);
 }
 
 uint64_t pyddsi_session_now(const pyddsi_session *session)

@@ -122,12 +122,15 @@ struct pyddsi_session {
     uint32_t receivers_count;
     bool barrier; /* there are lanes, and the system has one: whoever listens to `bell` passes it */
     pyddsi_session_options options;
-    pyddsi_endpoint local;
     pdi_time begun; /* of the clock that never steps, */
     pdi_time wall;  /* and the same moment in time since 1970 */
     struct pdi_atomic32 *here;
     void *memory; /* of the node */
     size_t memory_size;
+
+    /* our own address, which may change; under a lock that nothing else is taken with */
+    struct pdi_lock local_lock;
+    pyddsi_endpoint local;
 
     /* a recording: session_tap.h */
     struct pdi_tap tap;
@@ -153,6 +156,19 @@ static inline pdi_time pdi_session_now(const struct pyddsi_session *session)
 static inline bool pdi_session_here(const struct pyddsi_session *session)
 {
     return pdi_atomic32_load_relaxed(session->here) != 0;
+}
+
+/* Our address now; with or without the lock. */
+static inline pyddsi_endpoint pdi_session_local(pyddsi_session *session)
+{
+    if (!pdi_session_here(session)) {
+        return session
+            ->local; /* a child's copy of the lock may have been held when it was forked */
+    }
+    pdi_lock_take(&session->local_lock);
+    pyddsi_endpoint local = session->local;
+    pdi_lock_give(&session->local_lock);
+    return local;
 }
 
 /* The lane of a publisher, or null. */

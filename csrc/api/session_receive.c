@@ -137,6 +137,19 @@ static unsigned take_in(struct pdi_receiver *receiver)
     return count;
 }
 
+/* Our own address has changed. */
+static void move(pyddsi_session *session, const pyddsi_endpoint *local)
+{
+    pdi_lock_take(&session->local_lock);
+    session->local = *local;
+    pdi_lock_give(&session->local_lock);
+    pdi_lock_take(&session->lock);
+    if (!session->closed) {
+        pdi_node_moved(session->node, pdi_session_now(session));
+    }
+    pdi_session_leave(session);
+}
+
 void pdi_session_receive(void *context)
 {
     struct pdi_receiver *receiver = context;
@@ -152,8 +165,12 @@ void pdi_session_receive(void *context)
             pdi_session_exits_told(session);
         }
         if (count == 0 && !receiver->more && receiver->takes) {
+            pyddsi_endpoint local;
             (void)pdi_port_wait(session->port, PDI_TIME_NEVER);
             (void)pdi_atomic64_add(&session->wakeups[PDI_RECEIVE], 1);
+            if (pdi_port_moved(session->port, &local)) {
+                move(session, &local);
+            }
             continue;
         }
         answer(receiver);

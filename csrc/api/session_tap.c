@@ -18,11 +18,12 @@ void pdi_session_tap_sent(pyddsi_session *session, const struct pdi_port_packet 
                           uint32_t count)
 {
     pdi_time now = pdi_clock_wall();
+    const pyddsi_endpoint local = pdi_session_local(session);
     for (uint32_t i = 0; i < count; i++) {
         struct pdi_tap_record record = {.size = (uint32_t)packets[i].size,
                                         .whole = packets[i].size,
                                         .time_ns = now,
-                                        .source = session->local,
+                                        .source = local,
                                         .target = packets[i].to,
                                         .direction = PDI_WAY_OUT};
         pdi_tap_put(&session->tap, &record, packets[i].data);
@@ -37,7 +38,7 @@ void pdi_session_tap_input(pyddsi_session *session, const struct pdi_tap_input *
         .whole = input->size,
         .time_ns = pdi_clock_wall(),
         .source = *input->from,
-        .target = input->group != NULL ? *input->group : session->local,
+        .target = input->group != NULL ? *input->group : pdi_session_local(session),
         .direction = PDI_WAY_IN,
     };
     pyddsi_drop last = {0};
@@ -77,7 +78,8 @@ void pdi_session_tap_out(pyddsi_session *session, const struct pdi_lane_out *lan
                                     .resource = lane->resource,
                                     .space = lane->space,
                                     .reliable = lane->reliable};
-    put_sample(&session->tap, &sample, &session->local, PDI_WAY_OUT);
+    const pyddsi_endpoint local = pdi_session_local(session);
+    put_sample(&session->tap, &sample, &local, PDI_WAY_OUT);
 }
 
 void pdi_lanes_tap_in(const struct pdi_lanes *lanes, const struct pdi_lane_in *lane,

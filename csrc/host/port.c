@@ -82,6 +82,9 @@ static bool note(struct pdi_port *port, const struct epoll_event *events, int co
             rung = true;
         } else if (number == PDI_PORT_WATCHED) {
             port->watched = port->watched != 0 ? port->watched : pdi_clock_now();
+        } else if (number == PDI_PORT_NEWS) {
+            pdi_port_ways_follow(port);
+            rung = true;
         } else {
             port->ready |= UINT32_C(1) << number;
         }
@@ -145,10 +148,23 @@ static uint32_t choose(const struct pdi_port *port)
     return (uint32_t)__builtin_ctz(later != 0 ? later : port->ready);
 }
 
-/* Whether a packet that a group brought was sent by ourselves. */
-static bool sent_by_us(const struct pdi_port_socket *socket, const pyddsi_endpoint *from)
+/* Whether a packet that a group brought was sent by ourselves, or by a session of this machine that does not use our first
+ * way and so does not hear us. The kernel leaves most of these out, if it is told to. */
+static bool sent_by_us(struct pdi_port *port, const struct pdi_port_socket *socket,
+                       const pyddsi_endpoint *from)
 {
-    return socket->own.port == from->port && pdi_port_address_same(&socket->own, from);
+    bool group = socket->group.kind != 0;
+    if (!group || (from->port != port->number && pdi_atomic32_load_relaxed(&port->ways) == 0)) {
+        return false;
+    }
+    pdi_lock_take(&port->ways_lock);
+    bool ours = socket->own.port == from->port && pdi_port_address_same(&socket->own, from);
+    for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
+        ours =
+            ours || (port->way[i].index != 0 && pdi_port_address_same(&port->way[i].address, from));
+    }
+    pdi_lock_give(&port->ways_lock);
+    return ours;
 }
 
 /* Whether this packet is one of those that a test lets the network lose. */
@@ -254,7 +270,7 @@ bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_
     struct pdi_port_inbox *mine = port->inboxes[inbox];
     while (mine != NULL &&
            pdi_port_inbox_pop(mine, data, room, size, from)) { /* what a call brought */
-        if (!sent_by_us(&port->sockets[mine->socket], from) && !lost(port)) {
+        if (!sent_by_us(port, &port->sockets[mine->socket], from) && !lost(port)) {
             return true;
         }
     }
@@ -290,7 +306,7 @@ static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, si
     port->came = number;
     pdi_port_address_get(&address, from);
     *size = (size_t)got;
-    return sent_by_us(&port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
+    return sent_by_us(port, &port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
 }
 
 int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
@@ -334,7 +350,12 @@ int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_
                    : -EAFNOSUPPORT;
     }
     union pdi_port_address address;
-    socklen_t length = pdi_port_address_put(&address, to, port->scope);
+    socklen_t length = pdi_port_address_put(&address, to, pdi_atomic32_load_relaxed(&port->scope));
+    uint32_t ways = pdi_atomic32_load_relaxed(&port->ways);
+    for (; ways != 0 && pdi_port_address_group(to); ways &= ways - 1) { /* what fails is lost */
+        (void)sendto(port->way[__builtin_ctz(ways)].fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL,
+                     &address.any, length);
+    }
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         ssize_t sent = sendto(port->sockets[0].fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL,
                               &address.any, length);

@@ -17,20 +17,28 @@
  * two sessions that take each other's packets away. Groups are joined before the unicast socket is
  * bound, so that the port the system chooses is none of theirs.
  *
- * One interface. All groups are joined, and all multicast is sent, on one interface. It is the one
- * that the options name, by its name or an address of it; else the one that the system routes the
- * first group through, or for an IPv6 group of one link, where no route can say it, the first that
- * can send there; and where there is no such interface, as in a container without a network, the
- * loopback, if that is up. It is fixed when the port is opened, and its address with it, so that
- * what we send to groups has one source for as long as the port lives; when a machine changes its
- * address, its sessions have to be opened anew. Sessions of one machine hear each other if they use
- * the same interface; one on lo and one on eth0 do not.
+ * Interfaces. The first way is the interface that the options name, by its name or an address of it; else the
+ * one that the system routes the first group through; where no route says it (a switch without a router, an
+ * IPv6 group of one link) the first that is up and can send there; and where there is no such interface, as in
+ * a container without a network, the loopback, if that is up. If none is named, IPv4 groups are joined, and
+ * sent to, on every other interface that is up and can do multicast as well, PDI_PORT_WAYS_MAX at most: the
+ * further ways. Each of those has a socket that only sends, with the same port, so that peers on that network
+ * see an address that they can answer to. This machine hears the first way alone: the other sockets do not
+ * loop back, and what comes from another address of this machine (a session that was told to use another
+ * interface) is left out, since that session could not hear us. So sessions of one machine meet if they have
+ * the same first way; one on lo and one on eth0 do not.
+ *
+ * Addresses that come and go. The kernel tells of interfaces, addresses and multicast routes that change
+ * (rtnetlink); the thread that waits then looks again, joins and leaves, and steers what is sent
+ * (port_ways.c). With one interface that never changes this costs a descriptor, and one load for a call that
+ * sends. Where the kernel gives no such socket, everything stays as it was at the opening.
  *
  * What the unicast socket is bound to. A peer knows us by the source of our packets, so that should
  * be one and the same for all we send.
  *
  *     interface named       bound to its address: every packet has that source, and nothing comes
- *                           in any other way. Who names lo is out of reach of other machines.
+ *                           in any other way. Who names lo is out of reach of other machines. If
+ *                           the interface gets another address, it is bound anew, to the same port.
  *     none named            bound to any address: the system puts in the address that fits the
  *                           destination. For groups that is the interface's, and so it is for peers
  *                           that heard a group: those on this machine reach that address through lo
@@ -82,6 +90,7 @@
 #define PDI_PORT_GROUPS_MAX     9   /* scouting and eight conduits */
 #define PDI_PORT_INTERFACES_MAX 256 /* addresses of this machine that are looked at */
 #define PDI_PORT_INBOXES_MAX    PYDDSI_RECEIVE_THREADS_MAX
+#define PDI_PORT_WAYS_MAX       8U /* interfaces that groups use besides the first */
 
 /* A receive buffer that holds some milliseconds of a fast sender. Systems often give less: see
  * pdi_port_buffers, and sysctl net.core.rmem_max. */
@@ -164,6 +173,14 @@ int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_
 /* The connections beside it; null: none. They are closed with it. */
 struct pdi_streams *pdi_port_streams(const struct pdi_port *port);
 
+/* Whether addresses have changed since the opening, or since this was last asked; then *local is the unicast address
+ * that others are to use now. Of the thread that waits. */
+bool pdi_port_moved(struct pdi_port *port, pyddsi_endpoint *local);
+
+/* The addresses by which others may hear us: the first way's, then those of the further ways, each with the port of the
+ * unicast socket. Answers how many. From any thread. */
+uint32_t pdi_port_addresses(struct pdi_port *port, pyddsi_endpoint *list, uint32_t room);
+
 /* What the system granted, and what it lost. */
 struct pdi_port_buffers {
     uint32_t receive_bytes; /* of each socket */
@@ -179,7 +196,7 @@ struct pdi_port_interface {
     char name[16];
     pyddsi_endpoint address; /* its port is 0; nowhere, for an interface that has no address */
     uint32_t index;
-    bool up, multicast, loopback;
+    bool up, running, multicast, loopback; /* running: it has a carrier, or needs none */
 };
 
 /* Lists the addresses of this machine, and the interfaces that have none, as many as there is room

@@ -31,6 +31,8 @@ struct call {
         char bytes[CMSG_SPACE(sizeof(uint16_t))];
     } control[CALL_MAX];
     uint32_t first[CALL_MAX], count[CALL_MAX];
+    uint32_t each[CALL_MAX];
+    bool grouped[CALL_MAX]; /* for a group: it leaves by the further ways as well */
     unsigned used;
 };
 
@@ -69,11 +71,14 @@ static void add(struct call *call, const struct pdi_port *port,
     struct msghdr *header = &call->messages[i].msg_hdr;
     call->first[i] = at;
     call->count[i] = count;
+    call->each[i] = (uint32_t)first->size;
+    call->grouped[i] = pdi_port_address_group(&first->to);
     call->vectors[i].iov_base = (uint8_t *)first->data; /* the system only reads it */
     call->vectors[i].iov_len = (size_t)(last->data - first->data) + last->size;
     *header = (struct msghdr){
         .msg_name = &call->addresses[i],
-        .msg_namelen = pdi_port_address_put(&call->addresses[i], &first->to, port->scope),
+        .msg_namelen = pdi_port_address_put(&call->addresses[i], &first->to,
+                                            pdi_atomic32_load_relaxed(&port->scope)),
         .msg_iov = &call->vectors[i],
         .msg_iovlen = 1,
     };
@@ -117,6 +122,23 @@ static bool cannot_cut(struct pdi_port *port, int code, size_t each)
     return false;
 }
 
+/* Sends datagrams to groups, from `at` on, by the further ways as well. What fails there is lost, as on a wire. */
+static void repeat(struct pdi_port *port, struct call *call, unsigned at, unsigned count)
+{
+    for (uint32_t ways = pdi_atomic32_load_relaxed(&port->ways); ways != 0; ways &= ways - 1) {
+        int fd = port->way[__builtin_ctz(ways)].fd;
+        for (unsigned i = at; i < at + count; i++) {
+            if (call->grouped[i]) {
+                (void)pdi_atomic64_add(&port->sends, 1);
+                ssize_t sent = sendmsg(fd, &call->messages[i].msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL);
+                if (sent < 0 && call->count[i] > 1) {
+                    (void)cannot_cut(port, errno, call->each[i]);
+                }
+            }
+        }
+    }
+}
+
 /* Waits for room in the system's buffer, until then at most. */
 static bool has_room(const struct pdi_port *port, uint64_t until)
 {
@@ -140,6 +162,7 @@ static uint32_t flush(struct pdi_port *port, struct call *call,
     while (at < call->used) { /* each round sends or gives up one, or tries it again */
         int sent = transmit(port, call, at);
         if (sent > 0) {
+            repeat(port, call, at, (unsigned)sent);
             for (unsigned i = at; i < at + (unsigned)sent; i++) {
                 if (call->count[i] > 1) {
                     (void)pdi_atomic64_add(&port->joined_out, call->count[i]);
@@ -159,6 +182,7 @@ static uint32_t flush(struct pdi_port *port, struct call *call,
         if (call->count[at] > 1 && cannot_cut(port, code, packets[call->first[at]].size)) {
             return call->first[at];
         }
+        repeat(port, call, at, 1);
         *(full || passes ? &result->full : &result->failed) += call->count[at];
         at++;
         tries = 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -94,9 +95,6 @@ static int open_sockets(struct pdi_port *port, const struct pdi_port_options *op
     }
     for (uint32_t i = 1; i < port->count; i++) {
         port->sockets[i].own.port = *local;
-        if (options->own_filter != 0) {
-            pdi_port_socket_mute(port->sockets[i].fd, &port->sockets[i].own);
-        }
     }
     return PYDDSI_OK;
 }
@@ -131,8 +129,8 @@ static void learn_many(struct pdi_port *port)
 
 void pdi_port_lend(struct pdi_port *port, int fd, uint8_t family, uint32_t scope)
 {
-    *port =
-        (struct pdi_port){.epoll = -1, .bell = -1, .family = family, .scope = scope, .count = 1};
+    *port = (struct pdi_port){.epoll = -1, .bell = -1, .news = -1, .family = family, .count = 1};
+    pdi_atomic32_store_relaxed(&port->scope, scope);
     port->sockets[0].fd = fd;
     learn_many(port);
 }
@@ -176,10 +174,20 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
     *fresh = (struct pdi_port){.own_filter = options->own_filter != 0,
                                .epoll = -1,
                                .bell = -1,
+                               .news = -1,
                                .family = options->family,
-                               .scope = path.index,
+                               .path = path,
+                               .options = *options,
                                .count = 1};
     fresh->sockets[0].fd = -1;
+    for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
+        fresh->way[i].fd = -1;
+    }
+    (void)snprintf(fresh->interface, sizeof fresh->interface, "%s",
+                   options->interface != NULL ? options->interface : "");
+    fresh->options.interface = fresh->interface;
+    fresh->options.streams = NULL;
+    pdi_atomic32_store_relaxed(&fresh->scope, path.index);
     pdi_rand_init(&fresh->losses, 1); /* what a test loses shall be the same each time */
     status = open_sockets(fresh, options, &path, own, &number, &words);
     if (status == PYDDSI_OK) {
@@ -188,6 +196,10 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
     if (status == PYDDSI_OK && options->many != 0) {
         learn_many(fresh);
         pdi_port_inbox_open(fresh, options->many);
+    }
+    if (status == PYDDSI_OK) {
+        fresh->number = number;
+        pdi_port_ways_open(fresh);
     }
     if (status == PYDDSI_OK && options->streams != NULL) {
         status = open_streams(fresh, options->streams, &words);
@@ -212,6 +224,7 @@ void pdi_port_close(struct pdi_port *port)
             close(port->sockets[i].fd);
         }
     }
+    pdi_port_ways_close(port);
     pdi_streams_close(port->streams);
     if (port->bell >= 0) {
         close(port->bell);

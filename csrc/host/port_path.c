@@ -26,6 +26,7 @@ static int put_row(struct pdi_port_interface *row, const struct ifaddrs *entry)
     *row = (struct pdi_port_interface){
         .index = index,
         .up = (entry->ifa_flags & IFF_UP) != 0,
+        .running = (entry->ifa_flags & IFF_RUNNING) != 0,
         .multicast = (entry->ifa_flags & IFF_MULTICAST) != 0,
         .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0,
     };
@@ -202,8 +203,8 @@ static int probe(const struct pdi_port_path *path, const pyddsi_endpoint *group,
     return PYDDSI_OK;
 }
 
-/* The first interface that is up and that packets to the group can be sent through, or the first
- * loopback that is up, untried, so that what it lacks can be said. Null if there is none. */
+/* The first interface that is up, with multicast, and that packets to the group can be sent through, or
+ * the first loopback that is up, untried, so that what it lacks can be said. Null if there is none. */
 static const struct pdi_port_interface *first_fit(const struct all *all,
                                                   const pyddsi_endpoint *group, bool loopback,
                                                   const struct pdi_port_text *text)
@@ -215,14 +216,16 @@ static const struct pdi_port_interface *first_fit(const struct all *all,
         int refused = 0;
         if (row->up && row->address.kind == group->kind && row->loopback == loopback &&
             (loopback ||
-             (probe(&path, group, &own, &refused, text) == PYDDSI_OK && refused == 0))) {
+             (row->running && row->multicast &&
+              probe(&path, group, &own, &refused, text) == PYDDSI_OK && refused == 0))) {
             return row;
         }
     }
     return NULL;
 }
 
-/* The interface that the system routes the group through; without a route the loopback. */
+/* The interface that the system routes the group through; without a route the first that can send there, and the
+ * loopback if there is none. */
 static int route(struct pdi_port_path *path, const struct all *all, const pyddsi_endpoint *group,
                  const struct pdi_port_text *text)
 {
@@ -237,7 +240,7 @@ static int route(struct pdi_port_path *path, const struct all *all, const pyddsi
         for (uint32_t i = 0; i < all->count && found == NULL; i++) {
             found = pdi_port_address_same(&all->list[i].address, &own) ? &all->list[i] : NULL;
         }
-    } else if (refused == EINVAL) { /* a group of one link, and nobody has said which */
+    } else { /* no route says which: a switch without a router, or a group of one link */
         found = first_fit(all, group, false, text);
     }
     if (found == NULL) {

@@ -137,17 +137,18 @@ int pdi_port_socket_open(const struct pdi_port_options *options, const struct pd
     return fd;
 }
 
-/* Joins the group on the path's interface. Answers as setsockopt. */
-static int join(int fd, const struct pdi_port_path *path, const pyddsi_endpoint *group)
+int pdi_port_socket_member(int fd, uint32_t index, const pyddsi_endpoint *group, bool joins)
 {
     if (group->kind == PDI_PORT_IPV4) {
-        struct ip_mreqn what = {.imr_ifindex = (int)path->index};
+        struct ip_mreqn what = {.imr_ifindex = (int)index};
         memcpy(&what.imr_multiaddr, group->ip, 4);
-        return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &what, sizeof what);
+        return setsockopt(fd, IPPROTO_IP, joins ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &what,
+                          sizeof what);
     }
-    struct ipv6_mreq what = {.ipv6mr_interface = path->index};
+    struct ipv6_mreq what = {.ipv6mr_interface = index};
     memcpy(&what.ipv6mr_multiaddr, group->ip, 16);
-    return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &what, sizeof what);
+    return setsockopt(fd, IPPROTO_IPV6, joins ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &what,
+                      sizeof what);
 }
 
 int pdi_port_socket_join(const struct pdi_port_options *options, const struct pdi_port_path *path,
@@ -167,7 +168,7 @@ int pdi_port_socket_join(const struct pdi_port_options *options, const struct pd
     }
     socklen_t size = pdi_port_address_put(&address, group, path->index);
     if (set(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 && bind(fd, &address.any, size) == 0 &&
-        join(fd, path, group) == 0) {
+        pdi_port_socket_member(fd, path->index, group, true) == 0) {
         return fd;
     }
     int code = errno;
@@ -184,16 +185,62 @@ int pdi_port_socket_join(const struct pdi_port_options *options, const struct pd
     return pdi_port_text_refused(text, code, what);
 }
 
-/* A program of the kernel's packet filter: it sees the packet from the UDP header on, which begins
- * with the port of the source, and the IP header in front of that at SKF_NET_OFF. Two steps for the
- * port, two for each word of the address, and two ends: whatever differs goes on to the last. */
-void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own)
+/* Nothing is sent to the address that it is bound to, which is a group's that it has not joined; it is there for its port.
+ * The unicast socket has that port for itself, but for the moment in which this one is bound. */
+int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local)
 {
-    struct sock_filter steps[12];
+    char unsaid[PDI_PORT_ADDRESS_ROOM + 80];
+    const struct pdi_port_text text = {unsaid, sizeof unsaid};
+    struct pdi_port_options quiet = *options;
+    pyddsi_endpoint here = options->group[0];
+    union pdi_port_address address;
+    int fd = pdi_port_socket_make(options->family, &text);
+    if (fd < 0) {
+        return fd;
+    }
+    here.port = local;
+    quiet.loopback = 0;
+    socklen_t size = pdi_port_address_put(&address, &here, 0);
+    ask(fd, SO_SNDBUF, options->send_bytes);
+    bool fine = limit(fd, &quiet) == 0 && set(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 &&
+                set(unicast, SOL_SOCKET, SO_REUSEADDR, 1) == 0 && bind(fd, &address.any, size) == 0;
+    int code = errno;
+    (void)set(unicast, SOL_SOCKET, SO_REUSEADDR, 0);
+    if (!fine) {
+        close(fd);
+        return -code;
+    }
+    return fd;
+}
+
+/* A program of the kernel's packet filter: it sees the packet from the UDP header on, which begins
+ * with the port of the source, and the IP header in front of that at SKF_NET_OFF. A step for the address of each further
+ * way (IPv4 alone has any), which leads to the end that leaves out. Then two for our port, two for each word of our
+ * address, and two ends: whatever differs goes on to the last. */
+void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own,
+                          const struct pdi_port_way way[PDI_PORT_WAYS_MAX])
+{
+    struct sock_filter steps[13 + PDI_PORT_WAYS_MAX];
     uint32_t words = own->kind == PDI_PORT_IPV4 ? 1 : 4;
     uint32_t at = (uint32_t)SKF_NET_OFF + (own->kind == PDI_PORT_IPV4 ? 12 : 8);
     uint8_t differs = (uint8_t)(2 * words + 1);
+    uint8_t left = 0; /* ways that are still to be compared */
     uint16_t count = 0;
+    for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
+        left = (uint8_t)(left + (way[i].index != 0));
+    }
+    if (left != 0) {
+        steps[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
+    }
+    for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
+        if (way[i].index != 0) {
+            uint32_t word;
+            memcpy(&word, way[i].address.ip, sizeof word);
+            left--;
+            steps[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(word),
+                                                          (uint8_t)(left + 2 + 2 * words), 0);
+        }
+    }
     steps[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0);
     steps[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own->port, 0, differs);
     for (uint32_t i = 0; i < words; i++) {

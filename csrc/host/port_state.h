@@ -3,7 +3,8 @@
  *     port.c          waiting, receiving, sending: what runs for every packet
  *     port_open.c     opening and closing the whole
  *     port_socket.c   makes one socket: the unicast one, or that of a group
- *     port_path.c     which interface of this machine it all goes through
+ *     port_path.c     which interface of this machine is the first way
+ *     port_ways.c     the further ways of groups, and what happens when addresses change
  *     port_text.c     says what failed and what to do about it
  *     port_many.c     many packets out with one call, and
  *     port_inbox.c    many in
@@ -17,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/rand.h"
 #include "base/time.h"
+#include "host/lock.h"
 #include "host/port.h"
 
 /* Linux 4.18 and 5.0 know these; the C library's headers may be older. */
@@ -29,7 +31,8 @@
 #define PDI_PORT_STREAMS 30U /* the connections, all together */
 #define PDI_PORT_WATCHED 29U /* the descriptor of pdi_port_watch */
 /* All that epoll can tell of at once. */
-#define PDI_PORT_EVENTS_MAX (PDI_PORT_SOCKETS_MAX + 3)
+#define PDI_PORT_EVENTS_MAX (PDI_PORT_SOCKETS_MAX + 4)
+#define PDI_PORT_NEWS       28U /* the kernel tells of addresses that have changed */
 /* Room for the text of an address, as inet_ntop writes it, with a zero. */
 #define PDI_PORT_ADDRESS_ROOM 46
 
@@ -54,9 +57,18 @@ struct pdi_port_path {
     bool chosen;             /* the options named it: nothing goes another way */
 };
 
+/* A further interface that packets to groups leave by. */
+struct pdi_port_way {
+    int fd;                  /* sends alone; open from its first use until the port closes, so that
+                              * a thread that sends never meets a number that is another's now */
+    uint32_t index;          /* of the interface; 0: not in use */
+    pyddsi_endpoint address; /* of the interface */
+};
+
 struct pdi_port_socket {
     int fd;
-    pyddsi_endpoint own;   /* a group's: where our own packets to it come from; else nowhere */
+    pyddsi_endpoint own;   /* a group's: where our own packets to it come from; else nowhere. With
+                            * `ways_lock` */
     pyddsi_endpoint group; /* which one it hears; of kind 0: none */
 };
 
@@ -67,19 +79,29 @@ struct pdi_port {
     uint8_t family;
     bool own_filter;             /* groups' sockets count our own packets as dropped */
     bool many_out;               /* one call may send many packets */
-    uint32_t scope;              /* the interface that link-local addresses belong to */
+    struct pdi_atomic32 scope;   /* the interface that link-local addresses belong to */
     struct pdi_streams *streams; /* null: none */
     uint32_t count;
     struct pdi_port_socket sockets[PDI_PORT_SOCKETS_MAX]; /* the first is the unicast one */
+    /* changed by the thread that waits, with `ways_lock`; read by others with it */
+    struct pdi_lock ways_lock;
+    struct pdi_port_path path;
+    struct pdi_port_way way[PDI_PORT_WAYS_MAX];
+    struct pdi_atomic32 ways; /* a bit for each that is in use; senders read it alone */
     /* of the thread that waits, fills and receives */
-    uint32_t ready; /* a bit for each socket that may have a packet */
-    uint32_t next;  /* whose turn it is */
-    uint32_t came;  /* by which the last packet came that was received */
-    uint32_t turn;  /* packets that may still be received before all sockets are looked at again */
-    bool coarse;    /* the system can only wait for whole milliseconds */
-    bool kept;      /* `spare` holds a group's packets, which are fed after the unicast socket's */
-    uint32_t lead;  /* calls that the unicast socket has had since it was empty */
-    pdi_time empty; /* when it was, for the last time that we know of */
+    struct pdi_port_options options; /* as it was opened; its interface is `interface` */
+    char interface[PYDDSI_INTERFACE_MAX];
+    uint16_t number; /* the port of the unicast socket */
+    int news;        /* a netlink socket; negative: nothing tells what changes */
+    bool moved;      /* and nobody has asked since */
+    uint32_t ready;  /* a bit for each socket that may have a packet */
+    uint32_t next;   /* whose turn it is */
+    uint32_t came;   /* by which the last packet came that was received */
+    uint32_t turn;   /* packets that may still be received before all sockets are looked at again */
+    bool coarse;     /* the system can only wait for whole milliseconds */
+    bool kept;       /* `spare` holds a group's packets, which are fed after the unicast socket's */
+    uint32_t lead;   /* calls that the unicast socket has had since it was empty */
+    pdi_time empty;  /* when it was, for the last time that we know of */
     pdi_time watched; /* since when the watched descriptor is known to be readable; 0: it is not */
     /* changes places with one of the inboxes; null: nothing is kept */
     struct pdi_port_inbox *spare;
@@ -159,9 +181,24 @@ int pdi_port_socket_open(const struct pdi_port_options *options, const struct pd
 int pdi_port_socket_join(const struct pdi_port_options *options, const struct pdi_port_path *path,
                          const pyddsi_endpoint *group, const struct pdi_port_text *text);
 
-/* Makes the system leave out what a group brings from `own`: never queued, nobody woken. It may
- * refuse; then pdi_port_receive does the same alone. */
-void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own);
+/* Makes the system leave out what a group brings from `own`, and from the addresses of these ways: never queued, nobody
+ * woken. It may refuse; then pdi_port_receive does the same alone. */
+void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own,
+                          const struct pdi_port_way way[PDI_PORT_WAYS_MAX]);
+
+/* Joins the group on an interface, or leaves it. Answers as setsockopt. */
+int pdi_port_socket_member(int fd, uint32_t index, const pyddsi_endpoint *group, bool joins);
+
+/* A socket that sends from the port of `unicast` to groups, and that nothing comes to; unsteered. A descriptor, or
+ * negative. */
+int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local);
+
+/* Opens the socket that tells of changes, and begins with the further ways that there are. Nothing of it can fail: without
+ * it groups stay on the first way. */
+void pdi_port_ways_open(struct pdi_port *port);
+void pdi_port_ways_close(struct pdi_port *port);
+/* Something has changed, as `news` tells. */
+void pdi_port_ways_follow(struct pdi_port *port);
 
 /* Makes a socket send groups' packets along the path. Answers as setsockopt. */
 int pdi_port_socket_steer(int fd, const struct pdi_port_path *path);

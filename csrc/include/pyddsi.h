@@ -1106,7 +1106,7 @@ void pyddsi_session_close(pyddsi_session *session, uint64_t timeout_ns);
 /* Gives the memory back. Samples that were not released keep it until the last of them is. */
 void pyddsi_session_free(pyddsi_session *session);
 /* What the session is really like: id, endpoints, seed. */
-void pyddsi_session_look(const pyddsi_session *session, pyddsi_session_options *options,
+void pyddsi_session_look(pyddsi_session *session, pyddsi_session_options *options,
                          pyddsi_endpoint *local);
 void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts);
 uint64_t

@@ -242,6 +242,21 @@ void pdi_session_scout(struct pdi_node *node, pdi_time now)
     pdi_timer_set(node, PDI_TIMER_SCOUT, pdi_time_add(now, node->config.scout_ms * PDI_TIME_MS));
 }
 
+/* An OPEN in the session that there is: who knows it goes on at the address that this comes from (chore.c), and a peer of zhe
+ * by the sign of life. For those that there is no room for now, what the look for peers brings does the same. */
+void pdi_node_moved(struct pdi_node *node, pdi_time now)
+{
+    node->now = now > node->now ? now : node->now;
+    for (uint32_t peer = 0; peer < node->peers_used && !node->closing; peer++) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        if (pdi_session_established(node, peer) && !pdi_endpoint_is_stream(&who->endpoint) &&
+            node->reply_head - node->reply_tail < PDI_REPLIES_MAX / 2) {
+            pdi_session_say(node, who->session != 0 ? PDI_REPLY_OPEN : PDI_REPLY_KEEPALIVE, peer);
+        }
+    }
+    pdi_timer_set(node, PDI_TIMER_SCOUT, node->now);
+}
+
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now)
 {
     pdi_time every = node->config.lease_ms * PDI_TIME_MS / 4;

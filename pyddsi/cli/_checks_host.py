@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import pyddsi
@@ -197,7 +198,7 @@ def sessions(machine: Machine) -> Iterator[Finding]:
             found = time.monotonic() - start
             publisher.put(b"x")
             subscriber.recv(timeout=FOUND_SECONDS)
-            counts = one.counts()
+            counts, where = one.counts(), one.endpoint.address
     except (pyddsi.PyddsiError, TimeoutError, ValueError) as error:
         yield Finding(
             "sessions",
@@ -206,7 +207,9 @@ def sessions(machine: Machine) -> Iterator[Finding]:
             ("mend what stands above first; or stay on this machine: --interface lo",),
         )
         return
-    yield Finding("sessions", "ok", f"two sessions here found each other in {duration(found)}")
+    yield Finding(
+        "sessions", "ok", f"two sessions here found each other in {duration(found)}, at {where}"
+    )
     if beside.shared_memory and counts["lane_refused"]:
         yield Finding(
             "sessions",
@@ -223,6 +226,7 @@ def company(machine: Machine) -> Iterator[Finding]:
             peers = _peers.find(session, COMPANY_SECONDS)
             heard = session.stats().packets_in
             refused = _peers.refused(session)
+            alone = ip_address(session.endpoint.address).is_loopback and bool(machine.config.group)
     except (pyddsi.PyddsiError, ValueError) as error:
         yield Finding(
             "company",
@@ -235,6 +239,14 @@ def company(machine: Machine) -> Iterator[Finding]:
         yield Finding("company", "fail", line, MORE_PEERS)
     who = f"{many(len(peers), 'session')} in the group {machine.config.group or '(none)'} answered"
     silent = not peers and heard
+    if not peers and alone and not machine.config.interface:
+        yield Finding(
+            "company",
+            "warn",
+            f"{who}, and none of another machine could: the group is reached through loopback alone",
+            ("see interface and route above",),
+        )
+        return
     yield Finding(
         "company",
         "warn" if silent else "ok",

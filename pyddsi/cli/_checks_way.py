@@ -58,7 +58,10 @@ def interfaces(machine: Machine) -> Iterator[Finding]:
             "interface",
             "warn",
             "no interface but loopback is up with an address and multicast: only sessions on this machine are found",
-            ("sudo ip link set dev eth0 up", "or name peers: --peer 10.0.0.9:7447"),
+            (
+                f"sudo ip link set dev {machine.candidate()} up   # and give it an address",
+                "or name peers: --peer 10.0.0.9:7447",
+            ),
         )
 
 
@@ -75,16 +78,31 @@ def route(machine: Machine) -> Iterator[Finding]:
             "route",
             "fail",
             f"there is no way to the group {group}: {error.strerror}",
-            ("sudo ip route add 239.0.0.0/8 dev eth0", "or choose one: --interface eth0"),
+            (
+                f"sudo ip link set dev {machine.candidate()} up",
+                f"or choose one: --interface {machine.candidate()}",
+            ),
         )
         return
     loop = ip_address(own).is_loopback
+    further = [
+        f"{one.address} ({one.name})"
+        for one in machine.ways()
+        if one.address != own and not machine.config.interface and ip_address(own).version == 4
+    ]
+    name = next((f" ({one.name})" for one in machine.interfaces() if one.address == own), "")
     yield Finding(
         "route",
         "warn" if loop else "ok",
-        f"packets to the group {group} leave from {own}"
-        + (", which is loopback: nobody outside hears them" if loop else ""),
-        ("sudo ip route add 239.0.0.0/8 dev eth0", "or: --interface eth0") if loop else (),
+        f"packets to the group {group} leave from {own}{name}"
+        + (f", and from {', '.join(further)}" if further else "")
+        + (", which is loopback: nobody outside hears them" if loop and not further else ""),
+        (
+            f"sudo ip link set dev {machine.candidate()} up   # sessions that are open follow",
+            f"or choose one: --interface {machine.candidate()}",
+        )
+        if loop
+        else (),
     )
 
 

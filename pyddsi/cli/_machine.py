@@ -91,12 +91,25 @@ class Machine:
         )
 
     def own_address(self) -> str:
-        """By which of our addresses packets to the group leave. OSError if there is no way."""
+        """By which of our addresses packets to the group leave first, as a session finds it. OSError if there is no way."""
         assert self.group is not None  # noqa: S101 - who asks has looked
         with self._socket() as probe:
             self._choose(probe)
             probe.connect(self.group)
             return str(probe.getsockname()[0])
+
+    def ways(self) -> list[Interface]:
+        """The interfaces that can carry a group to other machines."""
+        return [
+            one
+            for one in self.interfaces()
+            if one.up and one.multicast and not one.loopback and one.address
+        ]
+
+    def candidate(self) -> str:
+        """The interface that a remedy is about: one that could carry a group, if there is one."""
+        able = self.ways() or [one for one in self.interfaces() if not one.loopback]
+        return able[0].name if able else "eth0"
 
     def _family(self) -> socket.AddressFamily:
         six = self.group is not None and ip_address(self.group[0]).version == 6
@@ -110,7 +123,19 @@ class Machine:
         for one in self.interfaces():
             if name and name in {one.name, one.address}:
                 return socket.if_nametoindex(one.name)
-        return 0
+        return 0 if name or self._routed() else self._first()
+
+    def _routed(self) -> bool:
+        """Whether a route leads to the group."""
+        with self._socket() as probe, suppress(OSError):
+            probe.connect(self.group)  # type: ignore[arg-type]  # who asks has looked
+            return True
+        return False
+
+    def _first(self) -> int:
+        """Without one: the first interface that can send to a group, else loopback."""
+        able = self.ways() or [one for one in self.interfaces() if one.loopback and one.up]
+        return socket.if_nametoindex(able[0].name) if able else 0
 
     def _choose(self, probe: socket.socket) -> None:
         index = self._index()

@@ -130,7 +130,17 @@ def test_route(tmp_path: Path) -> None:
     level, text = said(_checks_way.route, machine)
     assert level == "fail"
     assert "Network is unreachable" in text
-    assert "ip route add 239.0.0.0/8" in text
+    down = Interface("eth9", None, up=False, loopback=False, multicast=True, mtu=1500)
+    other = Fake(tmp_path, interfaces=[LO, down])
+    other.own = "127.0.0.1"
+    level, text = said(_checks_way.route, other)
+    assert (level, "ip link set dev eth9 up" in text) == ("warn", True)
+    assert "ip link set dev eth9 up" in said(_checks_way.interfaces, other)[1]
+    second = Interface("wlan0", "10.9.0.1", up=True, loopback=False, multicast=True, mtu=1500)
+    many = Fake(tmp_path, interfaces=[LO, ETH, second])
+    assert said(_checks_way.route, many)[1].endswith("10.0.0.1 (eth0), and from 10.9.0.1 (wlan0)")
+    named = Fake(tmp_path, interfaces=[LO, ETH, second], interface="eth0")
+    assert said(_checks_way.route, named)[1].endswith("leave from 10.0.0.1 (eth0)")
     assert said(_checks_way.route, Fake(tmp_path, group=""))[0] == "ok"
 
 
