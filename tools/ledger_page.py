@@ -50,7 +50,7 @@ TEXT = """\
 put      unsupported    yes      a receiver does not know fragments or resource spaces: it goes without
 window   peer_lost      perhaps  the session ended before the peer acknowledged; it may have had it all the same
 window   close          perhaps  the same, where this side ended the session
-window   gap            yes      a detached peer lacks it, and is a zhe peer, which cannot say so, or the only one that is left
+window   gap            yes      a detached peer lacks it, and is a zhe peer, which cannot say so, or the only one that is left, or lacks more than its numbers can say
 packet   full           yes      best effort: the driver has not taken the packet before
 packet   peer_lost      yes      best effort that had not left when the session ended
 packet   size           yes      whoever drives the node has less room than the packet needs

@@ -143,8 +143,8 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         durability = pdi_registry_durability(node->registry, options->space, wish.id);
     }
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    uint64_t *bits = node->publisher_bits + (size_t)index * words * 5;
-    memset(bits, 0, (size_t)words * 5 * sizeof *bits);
+    uint64_t *bits = node->publisher_bits + (size_t)index * words * PDI_PUBLISHER_BITS;
+    memset(bits, 0, (size_t)words * PDI_PUBLISHER_BITS * sizeof *bits);
     *publisher = (struct pdi_publisher){
         .registry = registry,
         .generation = publisher->generation,
@@ -160,6 +160,8 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         .learners = bits + (size_t)words * 2,
         .untold = bits + (size_t)words * 3,
         .carried = bits + (size_t)words * 4,
+        .skips = bits + (size_t)words * 5,
+        .without = bits + (size_t)words * 6,
         .only = PDI_NONE,
         .current = INT32_MIN,
         .shelf_max =

@@ -161,6 +161,7 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
     (void)pdi_reliable_commit(node, conduit, &open->loan, (uint32_t)size, piece, &model, now);
     give_back(node, open);
     node->stats.accepted++;
+    pdi_skip_count(node, publisher, (pyddsi_bytes){0}, 1);
     return PYDDSI_OK;
 }
 
@@ -298,5 +299,6 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
         at += taken[i];
     }
     node->stats.accepted += count;
+    pdi_skip_count(node, publisher, (pyddsi_bytes){0}, (uint32_t)count);
     return PYDDSI_OK;
 }

@@ -46,8 +46,8 @@ void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit)
 }
 
 /* A member is told where it is to go on, until it acknowledges that. */
-static void tell_where(struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t peer,
-                       pdi_time now)
+void pdi_member_tell_where(struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t peer,
+                           pdi_time now)
 {
     uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
@@ -67,7 +67,7 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
     *member = (struct pdi_member){.from = next, .acked = next, .progress = now, .joined = 1};
     conduit->level = conduit->peer == PDI_NONE;
     conduit->members++;
-    tell_where(node, conduit, peer, now);
+    pdi_member_tell_where(node, conduit, peer, now);
 }
 
 /* What the window is past, and this member does not have, is gone. */
@@ -122,7 +122,7 @@ static void take_back(struct pdi_node *node, struct pdi_conduit *conduit, pdi_ti
         conduit->detached--;
         conduit->members++;
         node->stats.owed += conduit->window.next - member->acked;
-        tell_where(node, conduit, peer, now);
+        pdi_member_tell_where(node, conduit, peer, now);
     }
 }
 
@@ -215,6 +215,7 @@ void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, 
     pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
     if (limit != 0 && conduit->peer != PDI_NONE && base != conduit->window.next) {
         end_if_in_the_way(node, conduit, limit, now);
+        pdi_skip_slow(node, conduit, now);
     }
     if (conduit->peer != PDI_NONE || conduit->members < 2 || limit == 0) {
         return;

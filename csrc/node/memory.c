@@ -269,7 +269,8 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
         handles *= 2;
     }
     node->publishers = pdi_carve(carve, config->publishers_max, sizeof *node->publishers);
-    node->publisher_bits = pdi_carve(carve, (size_t)config->publishers_max * words * 5, 8);
+    node->publisher_bits =
+        pdi_carve(carve, (size_t)config->publishers_max * words * PDI_PUBLISHER_BITS, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
     struct pdi_map_slot *map = pdi_carve(carve, handles, sizeof *map);

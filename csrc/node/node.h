@@ -208,6 +208,12 @@ int pdi_node_settle(struct pdi_node *node, uint32_t handle, uint32_t peer,
 pdi_time pdi_node_strangers(const struct pdi_node *node, uint32_t handle, pdi_time now);
 /* Samples of this publisher for this peer are carried another way, from the next put on; or not any more. */
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now);
+/* Others would wait for this peer, which another way has served so far: from now on it goes without this publisher's samples, and
+ * it is told as of a slow one (DETACHED). `lost`: of those that it was to have by the other way. */
+void pdi_node_skip(struct pdi_node *node, uint32_t handle, uint32_t peer, uint64_t lost,
+                   pdi_time now);
+/* It is back, and gets samples as soon as it has been told what it lacks. Also of a publisher that was forgotten. */
+void pdi_node_skip_end(struct pdi_node *node, uint32_t handle, uint32_t peer, pdi_time now);
 /* 1: somebody here is to get samples of this resource. */
 int pdi_node_wants(struct pdi_node *node, uint8_t space, uint64_t resource);
 /* Fills in whose a sample of this publisher is: resource, space, reliable. OK; BAD_ARGUMENT: no such publisher. */

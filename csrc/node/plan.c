@@ -16,6 +16,8 @@
  * A publisher that keeps samples for those who come late gives each a copy of its own, whatever the way: first what was,
  * then what comes, on one conduit and so in order.
  *
+ * Whoever would get a copy of its own and may not be waited for goes without (skip.c).
+ *
  * On a conduit that several peers hear, the least of them decides what may be sent there (features).
  */
 #include "node/state.h"
@@ -64,6 +66,15 @@ static void set_ways(struct pdi_node *node, struct pdi_publisher *publisher, uin
             pdi_node_member(node, group, peer)->joined) {
             publisher->multicast = 1;
             pdi_bitset_clear(publisher->singles_bits, peer);
+        }
+    }
+    memset(publisher->without, 0, words * sizeof(uint64_t));
+    publisher->skipping = 0;
+    for (uint32_t peer = 0; publisher->reliable && peer < node->peers_used; peer++) {
+        if (pdi_bitset_test(publisher->singles_bits, peer) && pdi_skip_is(node, publisher, peer)) {
+            pdi_bitset_clear(publisher->singles_bits, peer);
+            pdi_bitset_set(publisher->without, peer);
+            publisher->skipping++;
         }
     }
     publisher->singles = pdi_bitset_count(publisher->singles_bits, node->config.peers_max);

@@ -181,7 +181,11 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     }
     node->stats.accepted++;
     node->stats.filtered += !goes && publisher->filters;
-    node->stats.unmatched += !goes && !publisher->filters && !publisher->keeps;
+    node->stats.unmatched +=
+        !goes && !publisher->filters && !publisher->keeps && publisher->skipping == 0;
+    if (publisher->skipping != 0) {
+        pdi_skip_count(node, publisher, payload, 1);
+    }
     if (publisher->keeps) {
         pdi_shelf_put(node, publisher, payload, now);
     }
@@ -195,6 +199,7 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     uint8_t head[PDI_NAME_MAX + 2 * PDI_VLE_MAX];
     struct pdi_writer writer = {head, head + sizeof head};
     struct pdi_way way = {0};
+    uint64_t without[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)] = {0}; /* skip.c */
     pyddsi_fault fault;
     node->now = now > node->now ? now : node->now;
     if (node->closing || pdi_name_check(name, PDI_NAME_MAX, &fault) != PYDDSI_OK ||
@@ -209,7 +214,12 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
         bool grouped = way.group != NULL && pdi_node_member(node, way.group, peer)->joined;
         uint32_t most = pdi_node_unicast(node, peer)->packet_max;
         bool fits = most == node->config.packet_max || bytes <= most;
-        if (pdi_session_established(node, peer) && !grouped && fits) {
+        if (!pdi_session_established(node, peer) || grouped || !fits) {
+            continue;
+        }
+        if (reliable && pdi_node_unicast(node, peer)->skips) {
+            pdi_bitset_set(without, peer);
+        } else {
             pdi_bitset_set(way.bits, peer);
             way.count++;
         }
@@ -242,6 +252,10 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     if (status == PYDDSI_OK) {
         node->stats.accepted++;
         node->stats.unmatched += way.group == NULL && way.count == 0;
+        for (uint32_t peer = pdi_bitset_find(without, node->peers_used, 0); peer < node->peers_used;
+             peer = pdi_bitset_find(without, node->peers_used, peer + 1)) {
+            pdi_node_unicast(node, peer)->skipped++;
+        }
     }
     return status;
 }

@@ -56,6 +56,7 @@ int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32
     if (status == PYDDSI_AGAIN && !conduit->draining) {
         /* Full: what waits must go, and the receivers must say how far they are. */
         conduit->draining = 1;
+        conduit->full = node->now;
         conduit->flush = 1;
         if (conduit->sent == conduit->window.next && conduit->unsynched != 0) {
             conduit->synch = 2; /* else they have been asked */
@@ -162,6 +163,9 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
         conduit->level || (conduit->peer == PDI_NONE && number == conduit->window.next);
     pdi_member_reattach(conduit, member, now);
     pdi_member_release(node, conduit);
+    if (conduit->skips) {
+        pdi_skip_over(node, conduit, now);
+    }
     if (conduit->timed != 0 && pdi_conduit_base(conduit) >= conduit->timed) {
         conduit->timed = 0;
     }

@@ -170,6 +170,7 @@ static void close_window(struct pdi_node *node, uint32_t peer, pdi_time now)
         pdi_window_abandon(&node->scratch, &conduit->big_loan);
         conduit->big_left = 0;
     }
+    pdi_skip_end(node, conduit, now);
     pdi_pages_put(&node->window_pages, conduit->block, conduit->block_pages);
     node->narrow -= conduit->open && conduit->packet_max != node->config.packet_max;
     conduit->open = 0;

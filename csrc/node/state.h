@@ -143,6 +143,10 @@ struct pdi_conduit {
     struct pdi_loan big_loan;
     uint32_t big_piece, big_left;
 
+    uint8_t skips;    /* of a unicast conduit: its peer goes without samples (skip.c), */
+    uint64_t skipped; /* and without how many it has gone, which is still to be said */
+    pdi_time full;    /* since when it is draining */
+
     uint32_t block, block_pages; /* of a unicast conduit: its memory */
 };
 
@@ -199,6 +203,8 @@ struct pdi_node_peer {
 };
 
 /* ---- a publisher ---- */
+enum { PDI_PUBLISHER_BITS = 7 };
+
 struct pdi_publisher {
     uint32_t registry; /* its handle there */
     uint16_t generation;
@@ -228,6 +234,9 @@ struct pdi_publisher {
     uint64_t *singles_bits; /* and of those that get a copy of their own */
     uint64_t *carried;      /* bits of those that are served another way (aside.c); */
     uint8_t apart;          /* some are, or were: its group is not used */
+    uint64_t *skips;        /* bits of those that may not be waited for (skip.c), */
+    uint64_t *without;      /* and of all that go without the next sample: */
+    uint32_t skipping;      /* so many */
     uint32_t move_from;   /* the conduit that the next sample moves away from, plus one; 0: none */
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
@@ -486,7 +495,7 @@ struct pdi_node {
     /* here */
     struct pdi_registry *registry;
     struct pdi_publisher *publishers;
-    uint64_t *publisher_bits;               /* five bit sets of peers for each */
+    uint64_t *publisher_bits;               /* PDI_PUBLISHER_BITS sets of peers for each */
     uint32_t publishers_used, readers_used; /* places at and above were never used */
     struct pdi_subscriber *readers;
     struct pdi_thing *things;
@@ -696,6 +705,8 @@ void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member,
 void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
                             pdi_time now);
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
+void pdi_member_tell_where(struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t peer,
+                           pdi_time now);
 void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
 void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit);
 
@@ -846,6 +857,19 @@ void pdi_refusal_over(struct pdi_node *node, const pyddsi_endpoint *endpoint);
 /* aside.c */
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher);
 void pdi_aside_forget(struct pdi_node *node, uint32_t peer);
+
+/* skip.c: peers that go without samples, since others would wait for them */
+/* Whether this peer gets no samples of a publisher that waits for room. */
+bool pdi_skip_is(const struct pdi_node *node, const struct pdi_publisher *publisher, uint32_t peer);
+/* The window of this unicast conduit has been full for too long: from now on its peer goes without, if others wait. */
+void pdi_skip_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
+/* So many samples were accepted; with filters: this one. */
+void pdi_skip_count(struct pdi_node *node, const struct pdi_publisher *publisher,
+                    pyddsi_bytes payload, uint32_t count);
+/* Its peer has acknowledged something: if that is all, it gets samples again. */
+void pdi_skip_over(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
+/* The session is over: what it went without is written down. */
+void pdi_skip_end(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
 
 /* event.c */
 pyddsi_event *pdi_event_push(struct pdi_node *node, enum pyddsi_event_kind kind, pdi_time now);

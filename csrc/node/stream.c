@@ -101,7 +101,8 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
     uint32_t without = 0;
     for (uint32_t peer = 0; room == PYDDSI_OK && peer < node->peers_used; peer++) {
         bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
-                      (pdi_bitset_test(publisher->pushed, peer) && !grouped);
+                      (pdi_bitset_test(publisher->pushed, peer) && !grouped &&
+                       !pdi_bitset_test(publisher->without, peer));
         if (single && (node->peers[peer].features & needed) == needed) {
             room = add(node, index, pdi_node_unicast(node, peer));
         } else {
@@ -196,6 +197,7 @@ int pdi_node_more(struct pdi_node *node, uint32_t handle, const void *data, size
         publisher->done += some;
     }
     if (publisher->done == publisher->total) {
+        pdi_skip_count(node, publisher, (pyddsi_bytes){0}, 1);
         finish(node, publisher);
         node->stats.accepted++;
         return PYDDSI_OK;

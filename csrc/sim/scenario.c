@@ -18,6 +18,7 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_partition, NULL},
     {"crash", "nodes crash and come back with the same id", pdi_scenario_crash, NULL},
     {"slow", "a reader stops, and others share its window", pdi_scenario_slow, NULL},
+    {"beside", "a reader stops, and others have windows of their own", pdi_scenario_beside, NULL},
     {"clocks", "clocks run apart, jump ahead and back", pdi_scenario_clocks, NULL},
     {"declare", "many nodes declare the same at once, and contradict each other",
      pdi_scenario_declare, NULL},

@@ -121,6 +121,47 @@ void pdi_scenario_slow(struct pdi_play *play)
     play->on_end = slow_end;
 }
 
+static void beside_event(struct pdi_play *play, int node, const pyddsi_event *event)
+{
+    (void)node;
+    play->theme[0] += event->kind == PYDDSI_DETACHED;
+}
+
+/* One that stays stopped has its writer wait for `slow`, and not until the world stands still. */
+static void beside_end(struct pdi_play *play)
+{
+    slow_end(play);
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, play->theme[0] != 0 || play->theme[1] == 0, 0,
+                    "a stopped reader is waited for, although there are others");
+}
+
+void pdi_scenario_beside(struct pdi_play *play)
+{
+    int count = (int)between(play, 3, 6);
+    readers_and_writers(play, count);
+    play->config.unicast_samples = (uint32_t)UINT32_C(8) << between(play, 0, 2);
+    for (uint32_t i = 0; i < play->writers_count; i++) {
+        play->writers[i].options.way = PYDDSI_WAY_EACH;
+        play->writers[i].interval = between(play, 1, 6) * MS;
+    }
+    play->readers[0].options.depth = (uint32_t)between(play, 1, 8);
+    (void)pdi_play_fault(play, PDI_FAULT_STOP_READER, 0, 0, between(play, 100, 300) * MS);
+    play->theme[1] = 1;
+    if (chance(play, 1, 2)) {
+        pdi_time at = between(play, 310, 1900) * MS;
+        (void)pdi_play_fault(play, PDI_FAULT_START_READER, 0, 0, at);
+        play->theme[1] = 0;
+    }
+    if (chance(play, 1, 4)) {
+        pdi_time length = between(play, 10, UINT64_C(2) * play->config.lease_ms) * MS;
+        int node = any_node(play, count);
+        pdi_play_fault(play, PDI_FAULT_PAUSE, node, 0, moment(play))->duration = length;
+        play->theme[1] = 0;
+    }
+    play->on_event = beside_event;
+    play->on_end = beside_end;
+}
+
 void pdi_scenario_clocks(struct pdi_play *play)
 {
     int count = (int)between(play, 2, 4);

@@ -64,6 +64,7 @@ static void test_themes(void)
         {"reorder", offsetof(pyddsi_report, packets_reordered)},
         {"duplicate", offsetof(pyddsi_report, packets_duplicated)},
         {"fanout", offsetof(pyddsi_report, owed)},
+        {"beside", offsetof(pyddsi_report, owed)},
         {"late", offsetof(pyddsi_report, restarts)},
         {"leave", offsetof(pyddsi_report, crashes)},
         {"crash", offsetof(pyddsi_report, restarts)},
