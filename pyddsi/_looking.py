@@ -33,6 +33,18 @@ def _asks(one: Declared | Known) -> bool:
     return "?{" in str(one.name)
 
 
+def _with_queries(found: list[Known]) -> list[Known]:
+    """The same, where a subscription to a query of its peer has the text of that."""
+    names = {(k.peer, k.space, k.number): k.name for k in found if k.kind == "selection"}
+    if names:
+        from dataclasses import replace  # noqa: PLC0415 - few ask
+
+        for i, k in enumerate(found):
+            if k.kind == "subscription" and (k.peer, k.space, k.number) in names:
+                found[i] = replace(k, name=names[k.peer, k.space, k.number])
+    return found
+
+
 class Looking:
     """What a session can be asked."""
 
@@ -282,7 +294,7 @@ class Looking:
         for one in raw[0 : count[0]]:
             if one.peer not in peers and self.call("peer", one.peer, peer) == lib.PYDDSI_OK:
                 peers[one.peer] = bytes(peer.id[0 : peer.id_size]).hex()
-        return [
+        found = [
             known_of(
                 one,
                 peers.get(one.peer, ""),
@@ -291,6 +303,7 @@ class Looking:
             )
             for one in raw[0 : count[0]]
         ]
+        return _with_queries(found)
 
     def _numbers_of_names(self) -> Iterator[tuple[str, int]]:
         """The paths of all resources that are declared, here or by a peer, with their numbers."""

@@ -43,12 +43,10 @@ __all__ = [
 ]
 
 ENDS = dict(enumerate(("lease", "bytes", "restart", "local", "link", "exited", "peers_max"), 1000))
-V6 = 6  # the last kind of endpoint that is a datagram's
 OPENING_LAST = 200
 ESTABLISHED = 254
 ESTABLISHED_NAME = "established"
-PRESENT = frozenset({"opening", ESTABLISHED_NAME})
-"""The states of peers that have not left."""
+PRESENT = frozenset({"opening", ESTABLISHED_NAME})  # states of peers that have not left
 
 Look = TypeVar("Look")
 
@@ -119,7 +117,7 @@ def endpoint(raw: Any, paths: tuple[str, ...] = ()) -> Endpoint | None:
     if raw.kind == 0:
         return None
     kind = Endpoint
-    if raw.kind > V6:
+    if raw.kind > 6:  # no datagrams'
         from pyddsi import _endpoints  # noqa: PLC0415 - most sessions have no connections
 
         if raw.kind == _endpoints.UNIX:

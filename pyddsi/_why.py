@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyddsi._looking import Looking
     from pyddsi._looks import Known, Peer
 
-__all__ = ["rejections", "why_full", "why_not"]
+__all__ = ["missing", "published", "rejections", "why_full", "why_not"]
 
 HARMLESS = {"not_synched", "expired_peer", "repeat"}
 """Packets from before both knew each other, or that came twice: nobody misses a sample for them."""
@@ -46,19 +46,15 @@ def _sentences(session: Looking, name: str | int) -> str:
     mine = [one for one in list(session.declared.values()) if _covers(one, name, path)]
     publishers = [one for one in mine if one.KIND == "publisher"]
     subscribers = [one for one in mine if one.KIND == "subscriber"]
-    said = list(_company(session, peers, settled))
+    said, known = list(_company(session, peers, settled)), session.resources()
     if settled or not said:
-        known = session.resources()
         said += _here(session, name, publishers, subscribers, known)
         said += _answers(session, mine)
         said += _publishing(session, publishers, settled, known)
-        said += _subscribing(subscribers, settled, known)
+        said += _unpublished(session, subscribers, settled, known)
     said += [f"{one}." for one in session.refusals()]
     said += _dropped(session, name)
-    return " ".join(said) or (
-        f"Nothing is wrong that could be seen from here: {many(settled, 'peer')}, "
-        f"{many(publishers, 'publisher')} and {many(subscribers, 'subscriber')} of {name!r}."
-    )
+    return " ".join(said) or " ".join(_fine(session, name, mine, settled, known))
 
 
 def _covers(one: Declared, name: str | int, path: str | None) -> bool:
@@ -166,18 +162,84 @@ def _publishing(
             yield f"The window of {one.name!r} is filling: {why_full(session, one._handle)}."  # noqa: SLF001
 
 
-def _subscribing(
-    subscribers: list[Declared], settled: list[Peer], known: list[Known]
+def published(known: Iterable[Known]) -> list[Known]:
+    """
+    What peers seem to publish: peers say what they subscribe to, and which resources they have, so these are the resources
+    that a peer has and does not subscribe to.
+    """
+    found = list(known)
+    taken = {(k.peer, k.name) for k in found if k.kind == "subscription"}
+    return [k for k in found if k.kind == "resource" and (k.peer, k.name) not in taken]
+
+
+def missing(session: Looking, subscribers: Iterable[Declared]) -> Iterator[str]:
+    """What a program that waits for samples says while none come: no peer, or none that publishes."""
+    peers = session.peers()
+    settled = [peer for peer in peers if peer.state == ESTABLISHED_NAME]
+    yield from _company(session, peers, settled)
+    yield from _unpublished(session, subscribers, settled, session.resources())
+
+
+def _unpublished(
+    session: Looking, subscribers: Iterable[Declared], settled: list[Peer], known: list[Known]
 ) -> Iterator[str]:
+    """What there is to say of subscribers whose resource is published nowhere."""
+    names_of = [one.name for one in list(session.declared.values()) if one.KIND == "publisher"]
+    names_of += [one.name for one in published(known)]
+    theirs = {one for one in names_of if isinstance(one, str)}
     for one in subscribers:
-        theirs = {k.name for k in known if k.kind == "resource" and isinstance(k.name, str)}
         if isinstance(one.name, str) and settled and not any(_meets(one.name, k) for k in theirs):
-            yield f"None of {many(settled, 'peer')} has declared a resource that {one.name!r} covers."
+            also = [k for k in known if k.kind == "subscription" and k.name == one.name]
+            but = (
+                f", though {many(also, 'peer')} subscribe{_es(also, 's')} to it as well"
+                if also
+                else ""
+            )
+            yield f"None of {many(settled, 'peer')} publishes a resource that {one.name!r} covers{but}."
             near = _near(one.name, theirs)
             if near:
                 yield near
         if isinstance(one.name, int):
             yield f"Subscriber {one.name} gets samples of that number alone, whatever names there are."
+
+
+def _fine(
+    session: Looking, name: str | int, mine: list[Declared], settled: list[Peer], known: list[Known]
+) -> Iterator[str]:
+    """What there is, here and at the peers, where nothing seems wrong."""
+    publishers = [one for one in mine if one.KIND == "publisher"]
+    subscribers = [one for one in mine if one.KIND == "subscriber"]
+    about = [k for k in known if _concerns(k, name)]
+    there = {k.peer for k in published(about)}, {k.peer for k in about if k.kind == "subscription"}
+    yield (
+        f"Nothing is wrong that could be seen from here: {many(settled, 'peer')}; of {name!r} this session has "
+        f"{many(publishers, 'publisher')} and {many(subscribers, 'subscriber')}, and {many(there[0], 'peer')} "
+        f"publish{_es(there[0])} and {len(there[1])} subscribe{_es(there[1], 's')}."
+    )
+    stats = session.stats()
+    if publishers and not stats.accepted:
+        yield "This session has put no sample yet."
+    if publishers and stats.filtered:
+        yield f"{many(range(stats.filtered), 'sample')} of this session went to no one, as no where= held for them."
+    for one in subscribers:
+        asked = next((str(p.name).partition("?")[2] for p in one._parts if _asks(p)), "")  # noqa: SLF001
+        if asked:
+            yield f"{str(one).capitalize()} is sent only samples for which {asked} holds; of text that is no JSON nothing holds."
+
+
+def _es(subjects: Sized, ending: str = "es") -> str:
+    """The ending of a verb."""
+    return ending if len(subjects) == 1 else ""
+
+
+def _asks(one: Declared) -> bool:
+    return "?{" in str(one.name)
+
+
+def _concerns(known: Known, name: str | int) -> bool:
+    if isinstance(name, int) or isinstance(known.name, int):
+        return known.name == name
+    return _meets(known.name.partition("?{")[0], name.partition("?{")[0])
 
 
 def _dropped(session: Looking, name: str | int) -> Iterator[str]:
@@ -190,7 +252,7 @@ def _dropped(session: Looking, name: str | int) -> Iterator[str]:
 
 
 def why_full(session: Looking, handle: int | None) -> str:
-    """Who does not acknowledge, in words that go on a sentence."""
+    """What is full, and which peers do not read, in words that end a sentence."""
     if session.closed:
         return "the session is closed"
     members = session.matches.get(handle, set()) if handle is not None else set()
@@ -201,6 +263,11 @@ def why_full(session: Looking, handle: int | None) -> str:
     )
     slow = behind or concerned
     if handle is not None and session.call("own", handle) and not behind:
-        return "a subscriber of this session does not read; who reads and puts in one thread must read first"
+        return (
+            "a subscriber of this session has its queue full (depth=) and does not read; a thread that puts and reads "
+            "must read first"
+        )
     who = ", ".join(f"{peer.name} at {peer.endpoint}" for peer in slow[:4]) or "its peers"
+    if not behind and session.config.shared_memory:
+        return f"the memory that it shares with processes of this machine is full, as a subscriber of {who} does not read"
     return f"not all of {who} acknowledge, or their subscribers do not read"

@@ -207,11 +207,10 @@ class Publisher(Declared, Writer):
     def _full(self, timeout: float | None) -> TimeoutError:
         window = self.window
         fill = (
-            f" ({window.used_samples} samples, {window.used_bytes} of {window.size_bytes} bytes)"
-            if window is not None
+            f": its window is full ({window.used_samples} samples, {window.used_bytes} of {window.size_bytes} bytes)"
+            if window is not None and window.used_samples
             else ""
         )
         return TimeoutError(
-            f"{self}: its window is full{fill} and stayed so for {timeout} s: "
-            + self._owner.why_full(self._handle)
+            f"{self}{fill}: no room for {timeout} s: {self._owner.why_full(self._handle)}"
         )

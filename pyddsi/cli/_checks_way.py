@@ -314,15 +314,35 @@ def groups(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def _bridged(machine: Machine) -> bool:
+    """Whether all that leads out of here ends in another network namespace, as a container's end of a bridge does."""
+    links = [one for one in machine.interfaces() if not one.loopback]
+    place = "sys/class/net"
+    return bool(links) and all(
+        machine.number(f"{place}/{one.name}/iflink")
+        != machine.number(f"{place}/{one.name}/ifindex")
+        for one in links
+    )
+
+
 def container(machine: Machine) -> Iterator[Finding]:
     """What a container cuts off."""
-    if any((machine.root / mark).exists() for mark in (".dockerenv", "run/.containerenv")):
+    if not any((machine.root / mark).exists() for mark in (".dockerenv", "run/.containerenv")):
+        return
+    cut, mend = list[str](), list[str]()
+    if _bridged(machine):
+        cut.append("its bridge carries no multicast to other machines")
+        mend += ["docker run --network host ...", "or name peers: --peer 10.0.0.9:7447"]
+    if machine.read("proc/2/comm") != "kthreadd":  # as the machine's own processes see it
+        cut.append("shared memory reaches only processes of the same container")
+        mend.append("docker run --pid host ...   # for shared memory with other containers")
+    if cut:
         yield Finding(
-            "container",
-            "warn",
-            "this is a container: its bridge carries no multicast to other machines, and shared memory reaches only "
-            "processes of the same container",
-            ("docker run --network host --pid host ...", "or name peers: --peer 10.0.0.9:7447"),
+            "container", "warn", f"this is a container: {', and '.join(cut)}", tuple(mend)
+        )
+    else:
+        yield Finding(
+            "container", "ok", "a container with the network and the processes of its host"
         )
 
 

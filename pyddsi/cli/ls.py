@@ -19,8 +19,9 @@ from pyddsi.cli._session import add_session, opened, unheard
 from pyddsi.cli._show import Live, Paint, say, size, table
 
 DESCRIPTION = """\
-List the resources that a pattern covers: those that peers have declared, with how many declare and how many subscribe to
-each. With --rates it subscribes to them meanwhile, and says how often samples come and how many bytes they bring; their
+List the resources that a pattern covers: those that peers have declared, with the sessions that publish and those that
+subscribe to each. Peers do not say what they publish: a session that has declared a resource and does not subscribe to it
+counts as its publisher, and one that does both as its subscriber. With --rates it subscribes to them meanwhile, and says how often samples come and how many bytes they bring; their
 publishers send them here for that time, and are never held up.
 """
 
@@ -33,12 +34,13 @@ examples:
 A number stands for what has no name. The exit status is 1 if there is nothing.
 """
 
-HEADS = ("resource", "declared", "subscribed")
+HEADS = ("resource", "publishers", "subscribers")
 RATES = ("samples", "rate", "bytes/s", "mean size")
 SECONDS = 1.5
 LOOK = 0.25
 WINDOW = 100_000
 EVERYTHING = "**"
+NAME_SHOWN, NAMES_SHOWN = 8, 2
 
 
 def add(parser: read.Parser) -> None:
@@ -62,12 +64,19 @@ def add(parser: read.Parser) -> None:
 
 @dataclass(slots=True)
 class _Row:
-    """A resource, and who has to do with it."""
+    """A resource, and the sessions that have to do with it."""
 
     resource: str | int | None
     declared: set[str] = field(default_factory=set)
     subscribed: set[str] = field(default_factory=set)
     measured: Measured | None = None
+
+
+def _sessions(names: set[str]) -> str:
+    """How many there are, and the first of them, by the beginnings of their names."""
+    shown = sorted(name[:NAME_SHOWN] for name in names)
+    more = ["..."] if len(shown) > NAMES_SHOWN else []
+    return " ".join([str(len(names)), *shown[:NAMES_SHOWN], *more])
 
 
 def _covers(pattern: str | int, name: str | int) -> bool:
@@ -78,14 +87,9 @@ def _covers(pattern: str | int, name: str | int) -> bool:
 
 def _rows(session: pyddsi.Session, pattern: str | int, meters: Meters) -> list[_Row]:
     found: dict[str, _Row] = {}
-    there = session.resources()
-    queries = {(o.peer, o.space, o.number): o.name for o in there if o.kind == "selection"}
-    for known in there:
-        name = known.name
-        if isinstance(name, int) and known.kind == "subscription":  # to a query of its peer
-            name = queries.get((known.peer, known.space, known.number), name)
-        if _covers(pattern, name):
-            row = found.setdefault(str(name), _Row(name))
+    for known in session.resources():
+        if _covers(pattern, known.name):
+            row = found.setdefault(str(known.name), _Row(known.name))
             (row.subscribed if known.kind == "subscription" else row.declared).add(known.peer)
     for one in meters.measured():
         found.setdefault(str(one.resource), _Row(one.resource)).measured = one
@@ -95,7 +99,11 @@ def _rows(session: pyddsi.Session, pattern: str | int, meters: Meters) -> list[_
 def _shown(rows: Iterable[_Row], seconds: float, paint: Paint, *, rates: bool) -> list[str]:
     lines = []
     for row in rows:
-        line = [str(row.resource), str(len(row.declared)), str(len(row.subscribed))]
+        line = [
+            str(row.resource),
+            _sessions(row.declared - row.subscribed),
+            _sessions(row.subscribed),
+        ]
         if rates:
             plain = _rate(row, seconds)
             line += [
@@ -105,7 +113,7 @@ def _shown(rows: Iterable[_Row], seconds: float, paint: Paint, *, rates: bool) -
                 size(plain["size_mean"]),
             ]
         lines.append(line)
-    return table(HEADS + RATES if rates else HEADS, lines, paint)
+    return table(HEADS + RATES if rates else HEADS, lines, paint, left=(0, 1, 2))
 
 
 def _rate(row: _Row, seconds: float) -> dict[str, Any]:
@@ -124,6 +132,7 @@ def _plain(row: _Row, seconds: float, *, rates: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resource": row.resource,
         "declared": sorted(row.declared),
+        "published": sorted(row.declared - row.subscribed),
         "subscribed": sorted(row.subscribed),
     }
     return found | _rate(row, seconds) if rates else found

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pyddsi
-from pyddsi._why import rejections
+from pyddsi._why import missing, rejections
 from pyddsi.cli import _arguments as read
 from pyddsi.cli._samples import line, plain
 from pyddsi.cli._session import add_session, declaring, opened, unheard
@@ -34,6 +34,8 @@ A NAME of digits alone is a plain number. The exit status is 1 if fewer than --c
 """
 
 BATCH = 256
+HINT_SECONDS = 1.0
+"""Where no sample has come for so long, the program says what it knows of that, and goes on."""
 
 
 def add(parser: read.Parser) -> None:
@@ -129,6 +131,12 @@ def _read(
                 found.append(sample)
         return found
 
+    if waits is None or waits > HINT_SECONDS:
+        samples = session.wait(HINT_SECONDS, some)
+        output.write(samples)
+        if not samples:
+            for sentence in missing(session, subscribers):
+                say(sentence)
     while options.count is None or output.samples < options.count:
         samples = session.wait(waits, some)
         if not samples:

@@ -81,7 +81,7 @@ def test_resources() -> None:
         assert "Did you mean 'plant/robot/7/pose'?" in other.why_not("plant/robot/7/pos")
         wrong = other.subscriber("plant/robot/7/pos")
         said = other.why_not("plant/robot/7/pos")
-        assert "None of 1 peer has declared a resource that 'plant/robot/7/pos' covers" in said
+        assert "None of 1 peer publishes a resource that 'plant/robot/7/pos' covers" in said
         assert "Did you mean 'plant/robot/7/pose'?" in said
         wrong.close()
 

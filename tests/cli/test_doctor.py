@@ -234,8 +234,27 @@ def test_groups_and_container(tmp_path: Path) -> None:
     machine.file("proc/sys/net/ipv4/igmp_max_memberships", "4\n")
     assert said(_checks_way.groups, machine)[0] == "warn"
     assert said(_checks_way.container, machine)[0] == "ok"
+    machine = Fake(tmp_path, interfaces=[LO, ETH])
     machine.file(".dockerenv", "")
+    machine.file("sys/class/net/eth0/ifindex", "2\n")
+    machine.file("sys/class/net/eth0/iflink", "7\n")
+    assert said(_checks_way.container, machine)[0] == "warn"
     assert "--network host" in said(_checks_way.container, machine)[1]
+    assert "--pid host" in said(_checks_way.container, machine)[1]
+
+
+def test_a_container_on_the_network_of_its_host(tmp_path: Path) -> None:
+    """A container that was started with --network host would be told to do that."""
+    machine = Fake(tmp_path, interfaces=[LO, ETH])
+    machine.file(".dockerenv", "")
+    machine.file("sys/class/net/eth0/ifindex", "2\n")
+    machine.file("sys/class/net/eth0/iflink", "2\n")
+    level, text = said(_checks_way.container, machine)
+    assert level == "warn"
+    assert "--network host" not in text
+    assert "--pid host" in text
+    machine.file("proc/2/comm", "kthreadd\n")
+    assert said(_checks_way.container, machine)[0] == "ok"
 
 
 def test_clock(tmp_path: Path) -> None:

@@ -104,6 +104,17 @@ def test_ls(capsys: Captured) -> None:
         assert rows["plant/*?{lum > 3}"]["subscribed"] == [other.name]
 
 
+def test_ls_says_who(capsys: Captured) -> None:
+    """Nothing would say which session publishes a resource, and which subscribes to it."""
+    where = group()
+    with pyddsi.open(group=where) as one, pyddsi.open(group=where) as other:
+        one.publisher("plant/a")
+        other.subscriber("plant/a")
+        assert run("ls", "--group", where) == 0
+        line = capsys.readouterr().out.splitlines()[1]
+        assert line.split() == ["plant/a", "1", one.name[:8], "1", other.name[:8]]
+
+
 def test_ls_with_rates(capsys: Captured) -> None:
     """Samples would not be counted, or be counted for another resource."""
     where = group()
@@ -117,7 +128,7 @@ def test_ls_with_rates(capsys: Captured) -> None:
         assert row["bytes_per_second"] > row["per_second"] > 0
         assert run(*ls, "plant/*") == 0
         heads, line = capsys.readouterr().out.splitlines()
-        assert heads.startswith("resource  declared  subscribed  samples")
+        assert heads.split()[:4] == ["resource", "publishers", "subscribers", "samples"]
         assert line.startswith("plant/a ")
         assert run(*ls, "office/*") == 1
         assert "peers that answered: 1" in capsys.readouterr().err
