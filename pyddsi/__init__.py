@@ -40,7 +40,8 @@ TYPE_CHECKING = (
 )
 if TYPE_CHECKING:
     from pyddsi._declared import Resource, Selection
-    from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
+    from pyddsi._known import Known
+    from pyddsi._looks import Drop, Event, Peer, Stats, Window
     from pyddsi._native import Loan, Sample
     from pyddsi._refusals import Refusal
     from pyddsi._words import (
@@ -114,7 +115,7 @@ _LAZY = {
     "Endpoint": "capture",
     "Event": "_looks",
     "EventKind": "_words",
-    "Known": "_looks",
+    "Known": "_known",
     "KnownKind": "_words",
     "Loan": "_native",
     "Metrics": "metrics",

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from pyddsi._looks import Drop, Event, Known, Peer, Stats, Window
+    from pyddsi._known import Known
+    from pyddsi._looks import Drop, Event, Peer, Stats, Window
     from pyddsi._refusals import Refusal
     from pyddsi._words import EventKind
     from pyddsi.capture import Endpoint
@@ -24,25 +25,11 @@ __all__ = ["EVENTS_KEPT", "Looking"]
 
 EVENTS_KEPT = 4096
 NAME_MAX = 1024  # bytes of a name
-KNOWN_ROOM = 256  # declarations that are asked for at first,
-NAME_ROOM = 64  # and bytes for each one's name
 
 
 def _asks(one: Declared | Known) -> bool:
     """Whether its number is a selection's, and not its resource's."""
     return "?{" in str(one.name)
-
-
-def _with_queries(found: list[Known]) -> list[Known]:
-    """The same, where a subscription to a query of its peer has the text of that."""
-    names = {(k.peer, k.space, k.number): k.name for k in found if k.kind == "selection"}
-    if names:
-        from dataclasses import replace  # noqa: PLC0415 - few ask
-
-        for i, k in enumerate(found):
-            if k.kind == "subscription" and (k.peer, k.space, k.number) in names:
-                found[i] = replace(k, name=names[k.peer, k.space, k.number])
-    return found
 
 
 class Looking:
@@ -280,30 +267,9 @@ class Looking:
 
     def resources(self) -> list[Known]:
         """What its peers have declared: resources, selections and subscriptions, by name where that is known."""
-        from pyddsi._looks import known_of  # noqa: PLC0415 - most programs open without
+        from pyddsi._known import known_by  # noqa: PLC0415 - only those who ask need it
 
-        rows, count = KNOWN_ROOM, ffi.new("size_t *")
-        while True:  # ends when there is room for all
-            raw, text = ffi.new("pyddsi_known[]", rows), ffi.new("uint8_t[]", rows * NAME_ROOM)
-            status = self.call("known", raw, rows, count, text, rows * NAME_ROOM)
-            if status != lib.PYDDSI_NO_SPACE:
-                break
-            rows = 2 * int(count[0])
-        peers: dict[int, str] = {}
-        peer = ffi.new("pyddsi_peer *")
-        for one in raw[0 : count[0]]:
-            if one.peer not in peers and self.call("peer", one.peer, peer) == lib.PYDDSI_OK:
-                peers[one.peer] = bytes(peer.id[0 : peer.id_size]).hex()
-        found = [
-            known_of(
-                one,
-                peers.get(one.peer, ""),
-                name_shown(ffi.buffer(text + one.name_at, one.name_size))
-                or self.name_of(one.space, one.id),
-            )
-            for one in raw[0 : count[0]]
-        ]
-        return _with_queries(found)
+        return known_by(self)
 
     def _numbers_of_names(self) -> Iterator[tuple[str, int]]:
         """The paths of all resources that are declared, here or by a peer, with their numbers."""

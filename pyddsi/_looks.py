@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyddsi._declared import Declared
-    from pyddsi._words import DropPlace, DropReason, EventKind, KnownKind, Mode, PeerState, Status
+    from pyddsi._words import DropPlace, DropReason, EventKind, PeerState, Status
     from pyddsi.capture import Endpoint
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "PRESENT",
     "Drop",
     "Event",
-    "Known",
     "Peer",
     "Stats",
     "Window",
@@ -35,7 +34,6 @@ __all__ = [
     "drops_of",
     "endpoint",
     "event_of",
-    "known_of",
     "peer_of",
     "reason_name",
     "state_name",
@@ -96,15 +94,7 @@ FEATURES = {
     name: bit for name, bit in enumeration("pyddsi_feature", "PYDDSI_CAN_").items() if name != "all"
 }
 
-MODES = {
-    bit: name.removesuffix("_mode") for name, bit in enumeration("pyddsi_mode", "PYDDSI_").items()
-}
 EVENTS = enumeration("pyddsi_event_kind", "PYDDSI_")
-KINDS = {
-    int(lib.PYDDSI_RESOURCE): "resource",
-    int(lib.PYDDSI_SELECTION): "selection",
-    int(lib.PYDDSI_SUBSCRIPTION): "subscription",
-}
 
 
 # ---- addresses ----
@@ -339,40 +329,6 @@ def peer_of(raw: Any, name: str, paths: tuple[str, ...] = ()) -> Peer:
         features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
         lease=raw.lease_ms / 1000,
         rtt=raw.rtt_ns / SECOND,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """
-    What a peer has declared.
-
-    kind: "resource", "selection" or "subscription"
-    name: of the resource, or the query; where nobody has said one, the number
-    number: of the resource or selection, not doubled
-    mode: of a subscription: "push", "pull" ...
-    """
-
-    peer: str
-    kind: KnownKind
-    name: str | int
-    number: int
-    space: int
-    mode: Mode | None
-
-
-def known_of(raw: Any, peer: str, name: str | int | None) -> Known:
-    """A peer's declaration."""
-    mode = MODES.get(raw.mode) if raw.kind == lib.PYDDSI_SUBSCRIPTION else None
-    number = int(raw.id) >> 1
-    kind = cast("KnownKind", KINDS[raw.kind])
-    return Known(
-        peer,
-        kind,
-        number if name is None else name,
-        number,
-        int(raw.space),
-        cast("Mode | None", mode),
     )
 
 

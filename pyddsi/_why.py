@@ -12,8 +12,9 @@ from pyddsi.errors import ClosedError, InvalidNameError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sized
 
+    from pyddsi._known import Known
     from pyddsi._looking import Looking
-    from pyddsi._looks import Known, Peer
+    from pyddsi._looks import Peer
 
 __all__ = ["missing", "published", "rejections", "why_full", "why_not"]
 

@@ -51,7 +51,7 @@ SECTIONS: list[tuple[str, list[Part]]] = [
     ("Event", [("_looks.py", "Event")]),
     ("Drop", [("_looks.py", "Drop")]),
     ("Peer", [("_looks.py", "Peer")]),
-    ("Known", [("_looks.py", "Known")]),
+    ("Known", [("_known.py", "Known")]),
     ("Window", [("_looks.py", "Window")]),
     ("Stats", [("_looks.py", "Stats")]),
     ("Metrics", [("metrics.py", "Metrics"), ("metrics.py", "Metric")]),
@@ -191,7 +191,7 @@ def section(title: str, parts: list[Part]) -> str:
         return "\n".join([*lines, f"`{signature(first, place)}`", "", prose(first)])
     lines += [prose(first), ""]
     file = parts[0][0]
-    if file in {"_looks.py", "metrics.py"} or title == "capture.Note":
+    if file in {"_looks.py", "_known.py", "metrics.py"} or title == "capture.Note":
         rows = fields(parts[-1])
         lines += ["```text", *rows, "```", ""]
     for node in members(parts):

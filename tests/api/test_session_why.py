@@ -38,7 +38,7 @@ def test_a_name_that_two_subscribers_mistype() -> None:
 
 def test_a_condition_that_never_holds() -> None:
     """A where= that holds for no sample would pass for a healthy subscription on both sides."""
-    with two() as (one, other):
+    with two(shared_memory=False) as (one, other):
         sub = other.subscriber("plant/x", where="lum > 50")
         pub = one.publisher("plant/x")
         pub.wait_matched(timeout=TIMEOUT)

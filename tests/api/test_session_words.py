@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import pyddsi
-from pyddsi import _looks, _words
+from pyddsi import _known, _looks, _words
 from pyddsi._native import lib, text
 from pyddsi.config import DEFAULTS, SETTINGS, Config
 from tests.api.rooms import TIMEOUT, connected, two
@@ -40,8 +40,8 @@ def test_words_are_those_of_the_core() -> None:
         name for number in range(2048) if not (name := _looks.reason_name(number)).isdigit()
     }
     assert words(_words.Status) == {_looks.status_name(number) for number in range(256)}
-    assert words(_words.KnownKind) == set(_looks.KINDS.values())
-    assert words(_words.Mode) == set(_looks.MODES.values())
+    assert words(_words.KnownKind) == set(_known.KINDS.values())
+    assert words(_words.Mode) == set(_known.MODES.values())
 
 
 def test_settings_are_typed() -> None:

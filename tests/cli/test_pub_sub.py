@@ -121,7 +121,7 @@ def test_dropped_samples_count(capsys: Captured) -> None:
         mine.callback(lambda _: None)
         sub.line()
         sub.process.send_signal(signal.SIGKILL)
-        assert session.wait_event("disconnected", timeout=TIMEOUT).reason == "lease"
+        assert session.wait_event("disconnected", timeout=TIMEOUT).reason == "exited"
         status, out, _ = pub.interrupt()
         assert status == 130
         assert "the peer left before it acknowledged" in out

@@ -133,7 +133,7 @@ def test_reader_is_killed(shared: bool) -> None:  # noqa: FBT001
                 for number in range(10):
                     pub.put(b"%08d" % number, timeout=TIMEOUT)
                 event = session.wait_event("disconnected", timeout=TIMEOUT)
-                assert (event.peer, event.reason) == (name, "lease")
+                assert (event.peer, event.reason) == (name, "exited")
             assert session.wait(TIMEOUT, lambda: balanced(session))
             nobody = session.stats().unmatched - before.unmatched
             assert nobody + dropped(session, "window", "peer_lost") - lost == 10
@@ -159,7 +159,7 @@ def test_writer_is_killed(shared: bool) -> None:  # noqa: FBT001
                     pass
                 writer.signal(signal.SIGKILL)
                 event = session.wait_event("disconnected", timeout=TIMEOUT)
-                assert (event.peer, event.reason) == (name, "lease")
+                assert (event.peer, event.reason) == (name, "exited")
             while (sample := sub.poll()) is not None:
                 got.append(int(bytes(sample.data)))
                 del sample
