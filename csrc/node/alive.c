@@ -183,8 +183,7 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         if (who->unsure != 0 && who->unsure_at <= now) {
             pdi_time slowest = 4 * PDI_TIME_MS * node->config.synch_ms;
-            who->synchs |= who->unsure;
-            pdi_bitset_set(node->talk, peer);
+            pdi_member_synch(node, peer, who->unsure, true);
             who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;
             who->unsure_at = pdi_time_add(now, who->unsure_wait);
         }

@@ -45,18 +45,57 @@ void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit)
     }
 }
 
+/* zhe reads a group and what is sent to it alone from two sockets, in either order. A SYNCH that says less than it knows makes it
+ * step back, and take again what it is sent again. So what a group's SYNCH says to zhe goes the way of the group, behind the
+ * messages that it counts. Others tell the two apart, and get what concerns them alone. */
+void pdi_member_synch(struct pdi_node *node, uint32_t peer, uint64_t conduits, bool asks)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    for (uint32_t i = 0; who->features == 0 && i < node->config.multicasts; i++) {
+        struct pdi_conduit *group = &node->out[i];
+        if ((conduits >> i & 1) != 0) {
+            group->synch = asks ? 2 : group->synch != 0 ? group->synch : 1;
+            pdi_bitset_set(node->work, group->number);
+            conduits &= ~(UINT64_C(1) << i);
+        }
+    }
+    if (asks) {
+        who->synchs |= conduits;
+    } else {
+        who->tells |= conduits;
+    }
+    if (conduits != 0) {
+        pdi_bitset_set(node->talk, peer);
+    }
+}
+
+/* The base that a group's SYNCH says: the window's, or, since zhe jumps to it without a word and then acknowledges what it never
+ * had, what a detached one may lack. It asks for that, and so says what it lacks (pdi_member_missed). */
+uint64_t pdi_member_base(const struct pdi_node *node, const struct pdi_conduit *conduit)
+{
+    uint64_t base = pdi_conduit_base(conduit);
+    if (conduit->peer != PDI_NONE || conduit->detached == 0) {
+        return base;
+    }
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        const struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        bool silent = member->joined && member->detached && node->peers[peer].features == 0;
+        base = silent && member->acked < base ? member->acked : base;
+    }
+    return base;
+}
+
 /* A member is told where it is to go on, until it acknowledges that. */
 void pdi_member_tell_where(struct pdi_node *node, const struct pdi_conduit *conduit, uint32_t peer,
                            pdi_time now)
 {
     uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
     struct pdi_node_peer *who = &node->peers[peer];
-    who->synchs |= bit;
     who->unsure |= bit;
     who->unsure_wait = node->config.synch_ms * PDI_TIME_MS;
     who->unsure_at = pdi_time_add(now, who->unsure_wait);
     pdi_timer_set(node, pdi_timer_peer(peer), now); /* which looks at unsure_at */
-    pdi_bitset_set(node->talk, peer);
+    pdi_member_synch(node, peer, bit, true);
 }
 
 void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
@@ -154,15 +193,34 @@ void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member,
     }
 }
 
-/* A detached member asks for what is gone, and is one without extensions, that reports nothing: it is written down here, once. */
-void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit,
-                       struct pdi_member *member, uint64_t number, pdi_time now)
+/* One without extensions, that reports nothing, asks for what is gone. If it is detached, that is written down here, once, when
+ * it has asked for the same for some time: what was sent again may still lie in its socket. Then it is told to go on. */
+void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       uint64_t number, pdi_time now)
 {
-    if (number == member->acked && number < pdi_conduit_base(conduit)) {
+    struct pdi_member *member = pdi_node_member(node, conduit, peer);
+    struct pdi_node_peer *who = &node->peers[peer];
+    uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
+    pdi_time pause = 2 * PDI_TIME_MS * node->config.synch_ms;
+    if (!member->detached || number != member->acked) {
+        pdi_member_synch(node, peer, bit, false);
+        return;
+    }
+    if (member->missing_at == 0) {
+        member->missing_at = now;
+    }
+    if (now - member->missing_at >= pause) {
         write_lost(node, conduit, member, PYDDSI_BY_GAP, now);
         member->acked = pdi_conduit_base(conduit);
+        member->missing_at = 0;
+        pdi_member_synch(node, peer, bit, true);
         pdi_member_reattach(conduit, member, now);
+        return;
     }
+    who->unsure |= bit; /* it is asked again then */
+    who->unsure_wait = pause;
+    who->unsure_at = pdi_time_add(member->missing_at, pause);
+    pdi_timer_set(node, pdi_timer_peer(peer), now);
 }
 
 /* A message has come after the last one that some members have. They owe from now on, however long they had nothing to say
@@ -270,8 +328,7 @@ void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined &&
             (member->detached ? member->acked != conduit->window.next : member->acked == base)) {
-            node->peers[peer].synchs |= UINT64_C(1) << conduit->number;
-            pdi_bitset_set(node->talk, peer);
+            pdi_member_synch(node, peer, UINT64_C(1) << conduit->number, true);
         }
     }
 }

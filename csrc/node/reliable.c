@@ -159,6 +159,7 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     member->acked = number;
     member->begun = 1;
     member->progress = now;
+    member->missing_at = 0;
     conduit->level =
         conduit->level || (conduit->peer == PDI_NONE && number == conduit->window.next);
     pdi_member_reattach(conduit, member, now);
@@ -230,8 +231,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     if (ahead > next - least) {
         /* Before what the window holds, or after what was ever written: tell where we are. */
-        node->peers[peer].tells |= bit;
-        pdi_bitset_set(node->talk, peer);
+        pdi_member_synch(node, peer, bit, false);
         return;
     }
     uint64_t number = next - ahead;
@@ -242,12 +242,10 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     }
     acknowledged(node, conduit, peer, number < conduit->sent ? number : conduit->sent, now);
     if (nack && member->joined) {
-        if (number < base) {
-            node->peers[peer].tells |= bit;
-            pdi_bitset_set(node->talk, peer);
-            if (node->peers[peer].features == 0) {
-                pdi_member_missed(node, conduit, member, number, now);
-            }
+        if (number < base && node->peers[peer].features == 0) {
+            pdi_member_missed(node, conduit, peer, number, now);
+        } else if (number < base) {
+            pdi_member_synch(node, peer, bit, false);
         }
         wanted(node, conduit, peer, number, message->mask, now);
     }

@@ -45,7 +45,8 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
 {
     /* what is still unsent comes by itself; to announce it would only make it asked for */
     uint64_t next = conduit->sent;
-    uint64_t outstanding = next - pdi_conduit_base(conduit);
+    uint64_t base = peer == PDI_NONE ? pdi_member_base(node, conduit) : pdi_conduit_base(conduit);
+    uint64_t outstanding = next - base;
     size_t size = 0;
     pyddsi_fault fault;
     if (peer != PDI_NONE) {

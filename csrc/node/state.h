@@ -88,9 +88,11 @@ struct pdi_member {
     uint64_t from;     /* the next count when it joined: there it begins */
     uint64_t acked;    /* everything before this count is acknowledged */
     pdi_time progress; /* of a group: when that last moved, or when the first came that it lacks */
-    uint8_t joined;    /* counted in the window */
-    uint8_t begun;     /* it has acknowledged something, or asked for it: it knows where it began */
-    uint8_t detached;  /* too slow: a member that the window does not wait for */
+    pdi_time
+        missing_at;   /* since when it asks for what is gone, at the count acked; 0: it does not */
+    uint8_t joined;   /* counted in the window */
+    uint8_t begun;    /* it has acknowledged something, or asked for it: it knows where it began */
+    uint8_t detached; /* too slow: a member that the window does not wait for */
 };
 
 /* What an order is held for (pdi_order.held). */
@@ -699,8 +701,8 @@ void pdi_member_join(struct pdi_node *node, struct pdi_conduit *conduit, uint32_
 void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                       enum pyddsi_reason reason, pdi_time now);
 void pdi_member_release(struct pdi_node *node, struct pdi_conduit *conduit);
-void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit,
-                       struct pdi_member *member, uint64_t number, pdi_time now);
+void pdi_member_missed(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       uint64_t number, pdi_time now);
 void pdi_member_reattach(struct pdi_conduit *conduit, struct pdi_member *member, pdi_time now);
 void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t first,
                             pdi_time now);
@@ -709,6 +711,10 @@ void pdi_member_tell_where(struct pdi_node *node, const struct pdi_conduit *cond
                            pdi_time now);
 void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now);
 void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit);
+/* SYNCHs about these conduits (bits as in synchs) are to reach the peer; asks: it is to answer. */
+void pdi_member_synch(struct pdi_node *node, uint32_t peer, uint64_t conduits, bool asks);
+/* The base that a conduit's own SYNCH says. */
+uint64_t pdi_member_base(const struct pdi_node *node, const struct pdi_conduit *conduit);
 
 /* reliable.c: windows, acknowledgements, repetition */
 uint64_t pdi_conduit_base(const struct pdi_conduit *conduit);

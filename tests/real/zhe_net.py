@@ -30,14 +30,26 @@ class Net:
     Moves packets and time.
 
     loss: how likely a packet does not reach one of its hearers
+    skew: a zhe reads two sockets, one for what is sent to it alone and one for its groups: each packet lies in its socket for
+        up to so many seconds, and overtakes none of the same socket
+    deaf: zhes that hear nothing at the moment
     """
 
     def __init__(
-        self, sim: Sim | None = None, *, seed: int = 1, loss: float = 0.0, delay: float = DELAY
+        self,
+        sim: Sim | None = None,
+        *,
+        seed: int = 1,
+        loss: float = 0.0,
+        delay: float = DELAY,
+        skew: float = 0.0,
     ) -> None:
         self.sim = sim
         self.loss = loss
         self.delay = delay
+        self.skew = skew
+        self.deaf: set[Address] = set()
+        self._read: dict[tuple[Address, bool], float] = {}
         self.zhes: dict[Address, Zhe] = {}
         self.log: list[tuple[float, Address, Address, bytes]] = []
         self._random = random.Random(seed)
@@ -76,14 +88,21 @@ class Net:
         self.log.append((at, source, to, data))
         for address, zhe in self.zhes.items():
             if address != source and self._hearers(zhe, to, address):
-                self._later(source, address, data, at)
+                self._later(source, address, data, at, grouped=to != address)
         for node in () if self.sim is None else self.sim.nodes:
             if node.running and (to[0].startswith("239.") or to == _address(node)):
                 self._later(source, _address(node), data, at)
 
-    def _later(self, source: Address, to: Address, data: bytes, at: float) -> None:
-        if self._random.random() >= self.loss:
-            heappush(self._queue, (at + self.delay, next(self._order), source, to, data))
+    def _later(
+        self, source: Address, to: Address, data: bytes, at: float, *, grouped: bool = False
+    ) -> None:
+        if self._random.random() < self.loss or to in self.deaf:
+            return
+        when = at + self.delay
+        if self.skew and to in self.zhes:
+            when += self._random.random() * self.skew
+            when = self._read[to, grouped] = max(when, self._read.get((to, grouped), 0.0))
+        heappush(self._queue, (when, next(self._order), source, to, data))
 
     def _arrive(self, source: Address, to: Address, data: bytes) -> None:
         zhe = self.zhes.get(to)
@@ -113,7 +132,7 @@ class Net:
             self.log.append((raw.sent_ns / 1e9, here, to, data))
             for address, zhe in self.zhes.items():
                 if self._hearers(zhe, to, address):
-                    self._later(here, address, data, raw.sent_ns / 1e9)
+                    self._later(here, address, data, raw.sent_ns / 1e9, grouped=to != address)
 
     # ---- time ----
 
