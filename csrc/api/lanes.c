@@ -118,8 +118,38 @@ static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
         neighbour->epoch = epoch;
         return;
     }
-    *neighbour = (struct pdi_neighbour){
-        .segment = segment, .cookie = token->cookie, .pid = token->pid, .epoch = epoch, .used = 1};
+    *neighbour = (struct pdi_neighbour){.segment = segment,
+                                        .cookie = token->cookie,
+                                        .pid = token->pid,
+                                        .epoch = epoch,
+                                        .unproven = 1};
+}
+
+static void show(struct pdi_lanes *lanes, uint32_t peer, uint64_t bond)
+{
+    struct pdi_atomic64 *at = &lanes->page->bonds[peer];
+    if (pdi_atomic64_load_relaxed(at) != bond) {
+        pdi_atomic64_store_release(at, bond);
+    }
+}
+
+/* Whether a page is that of the peer who told us of it. Both sides write their bond, then raise a word in each other's page, then look:
+ * who raises the same word later sees what the other wrote before. So one of them finds the other's, and says so. */
+static void prove(struct pdi_lanes *lanes, uint32_t peer)
+{
+    struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
+    struct pdi_shared_page *page = (struct pdi_shared_page *)neighbour->segment.memory;
+    uint64_t bond = pdi_node_bond(lanes->node, peer, false);
+    (void)pdi_atomic32_add(&page->bonded, 1);
+    (void)pdi_atomic32_add(&lanes->page->bonded, 0);
+    for (uint32_t i = 0; bond != 0 && i < PYDDSI_PEERS_MAX; i++) {
+        if (pdi_atomic64_load_acquire(&page->bonds[i]) == bond) {
+            neighbour->unproven = 0;
+            neighbour->used = 1;
+            pdi_lanes_nudge(neighbour);
+            return;
+        }
+    }
 }
 
 /* Who has gone is marked so, and stays mapped until the lanes have left. */
@@ -140,16 +170,29 @@ static void greet(struct pdi_lanes *lanes)
 {
     pyddsi_peer peer;
     struct pdi_token token;
+    uint32_t bonded = pdi_atomic32_load_acquire(&lanes->page->bonded);
+    bool told = bonded != lanes->bonded;
+    lanes->bonded = bonded;
     for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK;
          i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
-        if (!neighbour->used && neighbour->segment.memory != NULL) {
+        bool near = peer.state == ESTABLISHED && pdi_token_get(&peer, &token) &&
+                    token.host == lanes->host && token.size != 0;
+        bool fresh = near && neighbour->epoch != peer.epoch + 1U;
+        if (neighbour->unproven && (!near || fresh)) {
+            neighbour->unproven = 0;
+            lanes->refused++;
+            pdi_segment_free(&neighbour->segment);
+        } else if (!neighbour->used && !neighbour->unproven && neighbour->segment.memory != NULL) {
             pdi_lanes_dismiss(lanes, neighbour, true);
             pdi_segment_free(&neighbour->segment);
         }
-        if (!neighbour->used && peer.state == ESTABLISHED && neighbour->epoch != peer.epoch + 1U &&
-            pdi_token_get(&peer, &token) && token.host == lanes->host && token.size != 0) {
+        show(lanes, i, near ? pdi_node_bond(lanes->node, i, true) : 0);
+        if (!neighbour->used && fresh) {
             meet(lanes, neighbour, &token, peer.epoch + 1U);
+        }
+        if (neighbour->unproven && (fresh || told)) {
+            prove(lanes, i);
         }
     }
 }
@@ -158,6 +201,7 @@ bool pdi_lanes_look(struct pdi_lanes *lanes, pdi_time now)
 {
     lanes->audience = pdi_node_audience_changes(lanes->node);
     lanes->wants = pdi_node_wants_changes(lanes->node);
+    lanes->peers = pdi_node_peer_changes(lanes->node);
     lanes->look = lanes->moving = 0;
     lanes->due = PDI_TIME_NEVER;
     part(lanes);
@@ -194,7 +238,7 @@ void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now)
         pdi_lanes_exit(lane);
     }
     for (uint32_t i = 0; i < lanes->peers_max; i++) {
-        if (lanes->neighbours[i].segment.memory != NULL) {
+        if (lanes->neighbours[i].segment.memory != NULL && !lanes->neighbours[i].unproven) {
             pdi_lanes_dismiss(lanes, &lanes->neighbours[i], true);
             pdi_lanes_nudge(&lanes->neighbours[i]);
         }

@@ -10,7 +10,10 @@
  *     └────────────────────────┘
  *
  * The sessions find each other as all peers do. OPEN and ACCEPT carry a token (who can map whose memory, and where a page
- * lies); without one, or when the memory is not to be had, everything goes by the sockets. A page lists the lanes that its
+ * lies); without one, or when the memory is not to be had, everything goes by the sockets. Everybody hears tokens, and can show
+ * another's as its own. So each writes into its own page a *bond* for each peer that may map it, a number that only the two ends
+ * of that session can compute (pdi_node_bond), and uses another's page only when the bond that its owner must have written is
+ * there. A page that was mapped before its owner had written it waits: the other, who finds ours, says so. A page lists the lanes that its
  * session writes; a session that wants the samples of one takes a place in its own page and asks to join.
  *
  * From the sockets to the lane. A lane's writer does not let a reader join before that peer has acknowledged everything
@@ -50,6 +53,7 @@
  * Who tells whom. All of it is told, nobody polls:
  *
  *     what                                      how                                         who looks
+ *     a bond was found                          bonded of the other raised, and attention     its housekeeping
  *     samples were put                          news of each reader rung (lightly, if that   its applications
  *                                               is enough for all of them: bell.h)
  *     somebody asks to join, joins, leaves      attention of the other set, chores rung     its housekeeping
@@ -106,11 +110,13 @@ struct pdi_shared_page {
     struct pdi_bell chores;                          /* of its housekeeping */
     PDI_CACHE_ALIGNED struct pdi_atomic32 attention; /* set by others: look at what has changed */
     struct pdi_atomic32 wanted; /* PDI_TELL_..: set by the session, taken back by who tells it */
+    struct pdi_atomic32 bonded; /* raised by others: they have written a bond */
     struct pdi_atomic32
         heavy; /* 1: who waits in it for us passes a heavy barrier before it looks */
     PDI_CACHE_ALIGNED struct pdi_offer offers[PDI_LANES_MAX];
     struct pdi_place places[PDI_LANES_MAX];
     struct pdi_brought_mark brought[PDI_LANES_MAX]; /* of the same places */
+    struct pdi_atomic64 bonds[PYDDSI_PEERS_MAX];    /* by the owner's number of the peer; 0: none */
 };
 
 enum {
@@ -126,6 +132,7 @@ struct pdi_neighbour {
     uint32_t pid;
     uint32_t epoch; /* of its session, plus one; 0: none so far */
     uint8_t used;
+    uint8_t unproven; /* mapped; but its owner has not written our bond, and perhaps never will */
 };
 
 /* A sample that is being written in a lane: a row of its writer's. */
@@ -245,7 +252,8 @@ struct pdi_lanes {
     uint32_t tell;            /* lanes in[] whose writers are to be told something */
     pdi_time begun;           /* the clock, when the session's time was 0 */
     pdi_time due;             /* when to look again */
-    uint64_t audience, wants; /* changes that were looked at */
+    uint64_t audience, wants; /* changes that were looked at, */
+    uint32_t peers, bonded;   /* and these */
     uint8_t barrier;          /* the system has one: barrier.h */
     uint8_t look;             /* there is something to look at, */
     uint8_t moving; /* lanes wait for acknowledgements, or for readers to bring what was put */
@@ -271,7 +279,8 @@ bool pdi_lanes_look(struct pdi_lanes *lanes, pdi_time now);
 /* Whether look has something to do. */
 static inline bool pdi_lanes_due(const struct pdi_lanes *lanes)
 {
-    return lanes->look || lanes->audience != pdi_node_audience_changes(lanes->node) ||
+    return lanes->look || lanes->peers != pdi_node_peer_changes(lanes->node) ||
+           lanes->audience != pdi_node_audience_changes(lanes->node) ||
            lanes->wants != pdi_node_wants_changes(lanes->node);
 }
 

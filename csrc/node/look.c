@@ -108,6 +108,23 @@ uint32_t pdi_node_peer_changes(const struct pdi_node *node)
     return node->member_changes;
 }
 
+uint64_t pdi_node_bond(const struct pdi_node *node, uint32_t peer, bool ours)
+{
+    const struct pdi_node_peer *who = &node->peers[peer];
+    if (peer >= node->peers_used || who->secret == 0 || !pdi_session_established(node, peer)) {
+        return 0;
+    }
+    /* who stands between two, and passes their secrets on, has not both their names as well, unless it is them for each other */
+    unsigned own = ours ? 0 : 2;
+    uint64_t key[2] = {ours ? who->proof : who->secret, ours ? who->secret : who->proof};
+    uint64_t words[5] = {0};
+    memcpy(&words[own], node->config.id, node->config.id_size);
+    memcpy(&words[2 - own], who->id, who->id_size);
+    words[4] = (uint64_t)node->config.id_size << 8 * own | (uint64_t)who->id_size << 8 * (2 - own);
+    uint64_t bond = pdi_sip(key, words, 5);
+    return bond != 0 ? bond : 1;
+}
+
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples)
 {
     struct pdi_override *at = NULL;

@@ -256,6 +256,10 @@ int pdi_node_close_session(struct pdi_node *node, const pyddsi_endpoint *endpoin
 void pdi_node_exited(struct pdi_node *node, uint32_t peer, uint16_t epoch, pdi_time now);
 /* Differs whenever a session has begun or ended. */
 uint32_t pdi_node_peer_changes(const struct pdi_node *node);
+
+/* A number that the two ends of the session with this peer can compute, and nobody else: another one for each of them to show, as we
+ * do (`ours`) or as the peer has to. 0: there is none, as with who tells no secret. */
+uint64_t pdi_node_bond(const struct pdi_node *node, uint32_t peer, bool ours);
 /* The unicast window of the peer with this id, from its next session on. */
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
 /* Moves whenever something has happened that an application may wait for: samples, room, events. */
