@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyddsi._declared import TIMEOUT, Declared
+from pyddsi._log import log_event
 from pyddsi._native import Keeper, ffi, lib
 from pyddsi._values import name_shown
 from pyddsi.errors import ClosedError
@@ -91,13 +92,15 @@ class Looking:
         return [one for one in found if one is not None]
 
     def pump(self) -> None:
-        """Take events out of the core, so that none is lost there."""
+        """Take events out of the core, so that none is lost there, and log them."""
+        new = []
         with self._lock:
             raw = self._raw_event
             while lib.pyddsi_session_event(self.raw, raw) == lib.PYDDSI_OK:
                 if len(self._events) >= EVENTS_KEPT:
                     del self._events[: EVENTS_KEPT // 2]
-                self._events.append(ffi.new("pyddsi_event *", raw[0]))
+                new.append(ffi.new("pyddsi_event *", raw[0]))
+                self._events.append(new[-1])
                 peer = bytes(raw.id[0 : raw.id_size]).hex()
                 if raw.kind == lib.PYDDSI_MATCHED:
                     self.matches.setdefault(raw.handle, set()).add(peer)
@@ -105,18 +108,8 @@ class Looking:
                     self.matches.setdefault(raw.handle, set()).discard(peer)
                 elif raw.kind == lib.PYDDSI_REJECTED:
                     self._rejections.setdefault(raw.handle, {})[peer] = int(raw.status)
-                elif raw.kind == lib.PYDDSI_REFUSED:
-                    self._warn_of(raw, peer)
-
-    def _warn_of(self, raw: Any, peer: str) -> None:
-        """Log a refusal: without it the network would be incomplete in silence."""
-        import logging  # noqa: PLC0415 - few sessions are refused
-
-        from pyddsi._looks import endpoint, reason_name  # noqa: PLC0415
-        from pyddsi._refusals import refused  # noqa: PLC0415
-
-        what = refused(peer, endpoint(raw.endpoint, self.paths), reason_name(raw.reason))
-        logging.getLogger("pyddsi").warning("%s: %s", self.title, what)
+        for event in new:  # without the lock: a handler of the program may ask the session
+            log_event(self, event)
 
     def events(self) -> list[Event]:
         """What has happened since this was last asked, oldest first. At least the latest 2048 are kept."""
@@ -171,14 +164,18 @@ class Looking:
         return TimeoutError(f"{self.title}: no {' or '.join(kinds) or 'event'} within {timeout} s")
 
     def _next_event(self) -> Event | None:
-        from pyddsi._looks import event_of  # noqa: PLC0415 - most programs open without
-
         if not self._events and not self.closed:
             self.pump()
         try:
             raw = self._events.pop(0)
         except IndexError:
             return None
+        return self.event_of(raw)
+
+    def event_of(self, raw: Any) -> Event:
+        """An event of the core."""
+        from pyddsi._looks import event_of  # noqa: PLC0415 - most programs open without
+
         return event_of(
             raw,
             peer=bytes(raw.id[0 : raw.id_size]).hex() if raw.id_size else None,

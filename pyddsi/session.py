@@ -13,12 +13,14 @@ from __future__ import annotations
 import atexit
 import os
 import zlib
-from _thread import allocate_lock
+from _thread import allocate_lock, start_new_thread
+from _weakref import ref
 from _weakrefset import WeakSet
 
 from pyddsi._by_name import ByName
 from pyddsi._declare import Declaring
 from pyddsi._declared import Declared, Resource, Selection
+from pyddsi._log import log_drops, watch
 from pyddsi._looking import Looking
 from pyddsi._native import Keeper, ffi, lib
 from pyddsi._opening import fill, refusal
@@ -115,6 +117,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self._recorded = recorded
         self._closed = False
         _open.add(self)
+        start_new_thread(watch, (self._keeper, self.raw, ref(self)))
 
     def _begin(self, raw: Any, options: Any) -> None:
         """What is known of a session that is open."""
@@ -203,6 +206,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         _open.discard(self)
         self.pump()  # what is worth a warning is said now at the latest
         lib.pyddsi_session_close(self.raw, limit)
+        log_drops(self)
         if self._recorder is not None:
             self._recorder.finish()
         if self._dispatcher is not None and self._pid == os.getpid():

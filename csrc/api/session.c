@@ -212,6 +212,7 @@ static void stop(pyddsi_session *session)
         pdi_port_wake(session->port);
     (void)pdi_bell_ring(session->chores);
     (void)pdi_bell_ring(session->bell);
+    (void)pdi_bell_ring(&session->told);
     for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++)
         pdi_thread_join(&session->receivers[i].thread);
     pdi_thread_join(&session->housekeeping);
@@ -271,6 +272,7 @@ int pyddsi_session_open(pyddsi_session **made, const pyddsi_session_options *opt
     session->chores = &session->bells[1];
     pdi_bell_init(session->bell);
     pdi_bell_init(session->chores);
+    pdi_bell_init(&session->told);
     pdi_atomic32_store_relaxed(&session->holders, 1);
     if (!check(options, text)) {
         destroy(session);
@@ -430,6 +432,22 @@ int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeou
     }
     int status = pdi_bell_wait(session->bell, heard, timeout_ns);
     return pdi_atomic32_load_acquire(&session->stopping) != 0 ? PYDDSI_CLOSED : status;
+}
+
+int pyddsi_session_wait_event(pyddsi_session *session, uint32_t *heard)
+{
+    if (!pdi_session_here(session))
+        return PYDDSI_CLOSED;
+    uint32_t rings = pdi_bell_listen(&session->told);
+    pdi_lock_take(&session->lock);
+    uint32_t events = pdi_node_events(session->node);
+    pdi_lock_give(&session->lock);
+    if (*heard != events || pdi_atomic32_load_acquire(&session->stopping) != 0)
+        pdi_bell_unlisten(&session->told);
+    else
+        (void)pdi_bell_wait(&session->told, rings, PDI_TIME_NEVER);
+    *heard = events;
+    return pdi_atomic32_load_acquire(&session->stopping) != 0 ? PYDDSI_CLOSED : PYDDSI_OK;
 }
 
 int pyddsi_session_fd(pyddsi_session *session)

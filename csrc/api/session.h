@@ -98,6 +98,7 @@ struct pyddsi_session {
     pdi_time later;   /* and when it has to, for what others have left to be sent */
     pdi_time flushed; /* when an application last sent what it put at once */
     uint64_t news;    /* pdi_node_news when the bell was last rung */
+    uint32_t events;  /* pdi_node_events when their bell was last rung */
     uint8_t moved;    /* it is to be rung in any case */
     struct pdi_echo echo;
     struct pdi_watched watched;
@@ -113,6 +114,7 @@ struct pyddsi_session {
     struct pdi_bell *bell;    /* news */
     struct pdi_bell *chores;  /* housekeeping */
     struct pdi_bell bells[2]; /* which they are without shared memory; else those of the page */
+    struct pdi_bell told;     /* events alone, which are rare: for the thread that logs them */
     struct pdi_lanes *lanes;  /* null: none */
 
     /* set once */

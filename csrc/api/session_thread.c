@@ -54,8 +54,10 @@ void pdi_session_leave(pyddsi_session *session)
             pdi_node_due(session->node) < session->planned;
     uint64_t news = pdi_node_news(session->node);
     bool moved = session->moved || news != session->news;
+    bool told = session->events != pdi_node_events(session->node);
     session->moved = 0;
     session->news = news;
+    session->events = pdi_node_events(session->node);
     if (early) {
         session->planned = 0; /* it is being told: nobody else need do it */
     }
@@ -66,6 +68,9 @@ void pdi_session_leave(pyddsi_session *session)
     if (moved) {
         count_ring(session, session->barrier ? pdi_bell_ring_light(session->bell)
                                              : pdi_bell_ring(session->bell));
+    }
+    if (told) {
+        (void)pdi_bell_ring(&session->told);
     }
 }
 

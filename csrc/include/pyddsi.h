@@ -1118,6 +1118,9 @@ uint64_t pyddsi_session_wall(const pyddsi_session *session); /* what that 0 is i
 uint32_t pyddsi_session_listen(pyddsi_session *session);
 void pyddsi_session_unlisten(pyddsi_session *session);
 int pyddsi_session_wait(pyddsi_session *session, uint32_t heard, uint64_t timeout_ns);
+/* Sleeps until there is an event since `heard`, which is 0 at first, then what the call before has left there; nothing else wakes
+ * it. OK: look for events; CLOSED. For one thread. */
+int pyddsi_session_wait_event(pyddsi_session *session, uint32_t *heard);
 /* A descriptor that is readable whenever something has happened since it was last read (8 bytes); negative: none. */
 int pyddsi_session_fd(pyddsi_session *session);
 

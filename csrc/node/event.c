@@ -30,6 +30,11 @@ void pdi_event_peer(const struct pdi_node *node, pyddsi_event *event, uint32_t p
     memcpy(event->id, who->id, who->id_size);
 }
 
+uint32_t pdi_node_events(const struct pdi_node *node)
+{
+    return node->event_head;
+}
+
 int pdi_node_event(struct pdi_node *node, pyddsi_event *event)
 {
     if (node->event_head == node->event_tail) {

@@ -265,6 +265,8 @@ int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes,
 /* Moves whenever something has happened that an application may wait for: samples, room, events. */
 uint64_t pdi_node_news(const struct pdi_node *node);
 int pdi_node_event(struct pdi_node *node, pyddsi_event *event);                    /* OK or END */
+/* How many there have been: differs whenever there is a new one. */
+uint32_t pdi_node_events(const struct pdi_node *node);
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop); /* OK or END */
 /* How many were dropped so far, and the line that the last of them went to. */
 uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last);

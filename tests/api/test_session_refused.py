@@ -61,8 +61,8 @@ def test_a_limit_refuses_a_peer(
             assert f"No session with {late.name} at {late.endpoint}: {ours}." in full.why_not("a")
             assert f"No session with {full.name} at {full.endpoint}: {theirs}." in late.why_not("a")
             warnings = [record.getMessage() for record in caplog.records]
-            assert sum(ours in one for one in warnings) == 1
-            assert sum(theirs in one for one in warnings) == 2
+            assert sum(full.title in one and ours in one for one in warnings) == 1
+            assert sum(late.title in one and theirs in one for one in warnings) == 2
             assert any(drop.reason == "peers_max" for drop in full.drops())
             assert any(drop.reason == "refused" for drop in late.drops())
         for command in (["scout"], ["ps"], ["doctor"]):

@@ -1,0 +1,94 @@
+"""
+What the logger "pyddsi" is told of a session: peers that come, go and are refused, samples that will not come, what was dropped.
+
+    core ── an event ──► a thread that waits for events alone ──► pump() ──► the logger, and events() of the program
+                         pump() of a call of the program      ──►
+
+Whichever takes an event out of the core logs it, so each is logged once, when it happens, also in a program that never asks. The
+thread sleeps in the core: samples do not wake it. `logging` takes longer to import than a session to open, so it is imported
+for a warning, and for what is less only if the program has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyddsi._native import ffi, lib
+from pyddsi.errors import ClosedError
+
+TYPE_CHECKING = False  # see pyddsi/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from logging import Logger
+    from typing import Any
+
+    from pyddsi._looking import Looking
+    from pyddsi._native import Keeper
+
+__all__ = ["log_drops", "log_event", "watch"]
+
+DEBUG, INFO, WARNING = 10, 20, 30  # as logging has them
+LEVELS = {
+    lib.PYDDSI_CONNECTED: INFO,
+    lib.PYDDSI_RECONNECTED: INFO,
+    lib.PYDDSI_DISCONNECTED: INFO,
+    lib.PYDDSI_REFUSED: WARNING,
+    lib.PYDDSI_GAP: WARNING,
+    lib.PYDDSI_DETACHED: WARNING,
+    lib.PYDDSI_QOS_CONFLICT: WARNING,
+}
+"""All others are details."""
+
+
+def watch(keeper: Keeper, raw: Any, session_of: Callable[[], Looking | None]) -> None:
+    """Until the session is closed. `keeper` keeps its memory; the session itself may go meanwhile."""
+    heard = ffi.new("uint32_t *")
+    while lib.pyddsi_session_wait_event(raw, heard) == lib.PYDDSI_OK:
+        session = session_of()
+        if session is None:
+            return
+        try:
+            session.pump()
+        except ClosedError:
+            return
+        del session
+    del keeper
+
+
+def _logger(level: int) -> Logger | None:
+    """The logger, if it takes what is of this level."""
+    if level < WARNING and "logging" not in sys.modules:
+        return None
+    import logging  # noqa: PLC0415 - see the top
+
+    found = logging.getLogger("pyddsi")
+    return found if found.isEnabledFor(level) else None
+
+
+def log_event(session: Looking, raw: Any) -> None:
+    """An event that was just taken out of the core."""
+    level = LEVELS.get(raw.kind, DEBUG)
+    log = _logger(level)
+    if log is not None:
+        log.log(level, "%s: %s", session.title, _text(session, raw))
+
+
+def log_drops(session: Looking) -> None:
+    """The session is closed: what its ledger has."""
+    log = _logger(INFO)
+    if log is not None:
+        for drop in session.drops():
+            log.info("%s: dropped: %s", session.title, drop)
+
+
+def _text(session: Looking, raw: Any) -> str:
+    from pyddsi._looks import endpoint, reason_name  # noqa: PLC0415 - most programs open without
+
+    event = session.event_of(raw)
+    if raw.kind == lib.PYDDSI_REFUSED:
+        from pyddsi._refusals import refused  # noqa: PLC0415 - few sessions are refused
+
+        return refused(event.peer, endpoint(raw.endpoint, session.paths), reason_name(raw.reason))
+    at = f" at {event.endpoint}" if event.endpoint is not None else ""
+    what = str(event).partition(" ")[2].replace(event.peer or "\0", f"peer {event.peer}{at}", 1)
+    return what + (f" of {event.resource!r}" if event.resource is not None else "")
