@@ -179,6 +179,7 @@ static int begin(pyddsi_session *session, char *text)
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
         return status;
+    pdi_session_places(session);
     if (session->lanes != NULL) {
         session->lanes->tap = &session->tap;
         pdi_lanes_begin(session->lanes, session->node, session->begun);

@@ -231,6 +231,8 @@ int pdi_session_try(pyddsi_session *session, pdi_session_attempt *attempt, void 
 
 /* Opens all sockets, and settles who is asked one by one. OK, or negative and a text. */
 int pdi_session_open_port(pyddsi_session *session, char *text);
+/* The node hears where packets reach us. With the lock, or before there are threads. */
+void pdi_session_places(pyddsi_session *session);
 
 /* pyddsi_session_put_large, which asks every tenth of a second whether to go on, without any lock. False: it gives the
  * sample up, and answers END. */

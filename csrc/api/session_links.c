@@ -100,6 +100,13 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
     return PYDDSI_OK;
 }
 
+void pdi_session_places(pyddsi_session *session)
+{
+    pyddsi_endpoint places[1 + PDI_PORT_WAYS_MAX];
+    uint32_t count = pdi_port_addresses(session->port, places, 1 + PDI_PORT_WAYS_MAX);
+    pdi_node_places(session->node, places, count);
+}
+
 static void count_links(pyddsi_session *session, pyddsi_session_counts *counts)
 {
     struct pdi_streams_counts found;

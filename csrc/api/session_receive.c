@@ -145,6 +145,7 @@ static void move(pyddsi_session *session, const pyddsi_endpoint *local)
     pdi_lock_give(&session->local_lock);
     pdi_lock_take(&session->lock);
     if (!session->closed) {
+        pdi_session_places(session);
         pdi_node_moved(session->node, pdi_session_now(session));
     }
     pdi_session_leave(session);

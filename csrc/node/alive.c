@@ -238,6 +238,9 @@ void pdi_session_scout(struct pdi_node *node, pdi_time now)
                         &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.asked[i]});
         node->stats.scouts_out++;
     }
+    if (!node->closing) {
+        pdi_gossip_tick(node);
+    }
     pdi_timer_set(node, PDI_TIMER_SCOUT, pdi_time_add(now, node->config.scout_ms * PDI_TIME_MS));
 }
 

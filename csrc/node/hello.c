@@ -27,6 +27,7 @@ enum {
 enum {
     FEATURES_VERSION = 1,
     LEASE_UNITS_MAX = 21474836,
+    TELL_HEAD = 16, /* bytes of a HELLO beside its locators, at most */
     MASK_BROKER = 1,
     MASK_PEER = 4,
     MASK_CLIENT = 8,
@@ -216,6 +217,10 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
         }
         return;
     case PYDDSI_HELLO:
+        if (message->mask == 0 && peer != PDI_NONE && pdi_session_established(node, peer)) {
+            pdi_gossip_input(node, peer, message->locators, now);
+            return;
+        }
         if ((message->mask & wanted(node)) != 0) {
             chore.kind = PDI_CHORE_HELLO;
             chore.groups = groups_in(node, from, message->locators);
@@ -263,7 +268,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
 
 /* Lists are written into memory of their own first, and then as part of the message. */
 struct scratch {
-    uint8_t locators[PDI_LOCATOR_MAX * (PYDDSI_MULTICASTS_MAX + 1)];
+    uint8_t locators[1200]; /* all groups, or as many peers as a packet of usual size holds */
     uint8_t properties[128];
 };
 
@@ -372,8 +377,9 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
 int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_t *out, size_t room,
                     size_t *size)
 {
-    static const uint8_t kinds[] = {PYDDSI_SCOUT, PYDDSI_HELLO, PYDDSI_OPEN, PYDDSI_ACCEPT,
-                                    PYDDSI_CLOSE, PYDDSI_PONG,  PYDDSI_PING, PYDDSI_KEEPALIVE};
+    static const uint8_t kinds[] = {PYDDSI_SCOUT,  PYDDSI_HELLO,     PYDDSI_OPEN,
+                                    PYDDSI_ACCEPT, PYDDSI_CLOSE,     PYDDSI_PONG,
+                                    PYDDSI_PING,   PYDDSI_KEEPALIVE, PYDDSI_HELLO};
     struct scratch scratch;
     pyddsi_bytes id = {node->config.id, node->config.id_size};
     bool stream = pdi_endpoint_is_stream(&reply->to);
@@ -392,6 +398,13 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
     };
     if (reply->kind == PDI_REPLY_HELLO || reply->kind == PDI_REPLY_OPEN) {
         message.locators = stream ? locators_of_stream(&scratch) : locators_of(node, &scratch);
+    }
+    if (reply->kind == PDI_REPLY_TELL) {
+        size_t most = room > TELL_HEAD ? room - TELL_HEAD : 0;
+        message.mask = 0;
+        message.locators =
+            pdi_gossip_write(node, reply, scratch.locators,
+                             most < sizeof scratch.locators ? most : sizeof scratch.locators);
     }
     if (reply->kind == PDI_REPLY_OPEN || reply->kind == PDI_REPLY_ACCEPT) {
         /* always: zhe reads properties of an OPEN whether or not there are any */

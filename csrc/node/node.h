@@ -127,6 +127,8 @@ int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now)
 void pdi_node_flush(struct pdi_node *node, pdi_time now);
 /* Whether a publisher's samples are sent until they are acknowledged. */
 bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle);
+/* Where packets reach us: the addresses of our UDP socket. Peers that cannot see it are told (gossip.c). */
+void pdi_node_places(struct pdi_node *node, const pyddsi_endpoint *places, uint32_t count);
 /* Packets come from another address of ours from now on: peers hear of it at once, and not by what they cannot place. */
 void pdi_node_moved(struct pdi_node *node, pdi_time now);
 /* Tells every peer how far it was understood; before close, so that it need not take for lost what has come. */

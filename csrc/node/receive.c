@@ -149,6 +149,7 @@ static uint32_t sender(struct pdi_node *node, const pyddsi_endpoint *from)
     if (peer >= node->peers_used || !pdi_endpoint_equal(&node->peers[peer].endpoint, from) ||
         !pdi_session_established(node, peer)) {
         peer = pdi_session_find(node, from);
+        peer = peer == PDI_NONE ? pdi_gossip_find(node, from) : peer;
         node->last_sender = peer != PDI_NONE ? peer : node->last_sender;
     }
     return peer;

@@ -290,9 +290,9 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     pyddsi_event *event =
         pdi_event_push(node, who->reconnects ? PYDDSI_RECONNECTED : PYDDSI_CONNECTED, now);
     pdi_event_peer(node, event, peer);
-    who->known = 1;
+    who->known = node->kick = 1; /* it is to hear what is declared here */
     pdi_refusal_over(node, &who->endpoint);
-    node->kick = 1; /* it is to hear what is declared here */
+    pdi_gossip_joined(node, peer);
     pdi_session_timer(node, peer, now);
     pdi_timer_set(node, PDI_TIMER_KEEPALIVE, now);
     return true;

@@ -48,11 +48,15 @@
 #include "wire/decode.h"
 #include "wire/name.h"
 
-#define PDI_NONE            UINT32_MAX
-#define PDI_PAGE            1024U /* the unit in which peers' windows are handed out */
-#define PDI_SHELF_PAGE      64U
-#define PDI_CHORES_MAX      256U
-#define PDI_REPLIES_MAX     256U
+#define PDI_NONE        UINT32_MAX
+#define PDI_PAGE        1024U /* the unit in which peers' windows are handed out */
+#define PDI_SHELF_PAGE  64U
+#define PDI_CHORES_MAX  256U
+#define PDI_REPLIES_MAX 256U
+#define PDI_HEARD_MAX   64U /* places of peers that others have told, and that are being tried */
+#define PDI_PROBES_MAX  8U  /* of these in one look for peers */
+#define PDI_PROBE_TRIES 8U  /* of one of these */
+#define PDI_PLACES_MAX  4U  /* addresses of one peer that it told itself, and of our own */
 #define PDI_SCRATCH_ENTRIES 2048U /* for loans, and for best effort that leaves in pieces to many */
 #define PDI_LOANS_MAX       64U
 #define PDI_ROUTE_CACHE     256U /* a power of two */
@@ -202,6 +206,7 @@ struct pdi_node_peer {
     pdi_time heard;        /* when its last packet came */
     pdi_time since;        /* established */
     uint32_t slots;        /* packets that it keeps from being reused, waiting for earlier ones */
+    pyddsi_endpoint places[PDI_PLACES_MAX]; /* of its own, as it told; kind 0: none (gossip.c) */
 };
 
 /* ---- a publisher ---- */
@@ -325,14 +330,24 @@ enum pdi_reply_kind {
     PDI_REPLY_CLOSE,
     PDI_REPLY_PONG,
     PDI_REPLY_PING,
-    PDI_REPLY_KEEPALIVE
+    PDI_REPLY_KEEPALIVE,
+    PDI_REPLY_TELL /* where peers are: gossip.c */
+};
+
+/* ---- a peer that another has told of ---- */
+struct pdi_heard {
+    pyddsi_endpoint where;
+    uint8_t id[PYDDSI_ID_MAX];
+    uint8_t id_size; /* 0: free */
+    uint8_t tries;
+    uint8_t wait; /* looks for peers before the next try */
 };
 
 struct pdi_reply {
     uint8_t kind;
     uint8_t reason;
-    uint16_t hash;
-    uint32_t peer; /* ACCEPT, OPEN: whose */
+    uint16_t hash; /* TELL: of which peer first */
+    uint32_t peer; /* ACCEPT, OPEN: whose; TELL: who is told */
     pyddsi_endpoint to;
 };
 
@@ -466,6 +481,13 @@ struct pdi_node {
     uint8_t resting;   /* some peer rests */
     pyddsi_refusal refusals[PDI_REFUSALS_MAX];
 
+    struct pdi_heard heard[PDI_HEARD_MAX];
+    pyddsi_endpoint places[PDI_PLACES_MAX]; /* where we can be reached */
+    uint32_t places_count;
+    uint32_t looks;      /* for peers, so far */
+    uint8_t probes_left; /* until the next one */
+    uint8_t tell_rounds; /* looks at which every peer is told of the others */
+    uint8_t has_places;  /* some peer has told places of its own */
     struct pdi_reply replies[PDI_REPLIES_MAX];
     uint32_t reply_head, reply_tail;
     struct pdi_chore chores[PDI_CHORES_MAX];
@@ -635,6 +657,20 @@ int pdi_hello_write(struct pdi_node *node, const struct pdi_reply *reply, uint8_
                     size_t *size);
 void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
                      const pyddsi_endpoint *from, uint32_t peer, pdi_time now);
+/* ---- gossip.c ---- */
+
+/* What a peer in session tells of peers. */
+void pdi_gossip_input(struct pdi_node *node, uint32_t peer, pyddsi_list locators, pdi_time now);
+/* The peer that told this place as one of its own; NONE: none did. */
+uint32_t pdi_gossip_find(const struct pdi_node *node, const pyddsi_endpoint *from);
+/* The locators of a TELL, as far as there is room. */
+pyddsi_list pdi_gossip_write(const struct pdi_node *node, const struct pdi_reply *reply,
+                             uint8_t *memory, size_t room);
+/* Somebody has come. */
+void pdi_gossip_joined(struct pdi_node *node, uint32_t peer);
+/* With each look for peers. */
+void pdi_gossip_tick(struct pdi_node *node);
+
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
 void pdi_hello_doubt(struct pdi_node *node, uint32_t peer, pdi_time now);
 

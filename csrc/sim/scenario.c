@@ -44,6 +44,8 @@ static const struct pdi_scenario scenarios[] = {
      NULL},
     {"zhe", "nodes that speak as zhe does among others", pdi_scenario_zhe, NULL},
     {"client", "clients and their broker", pdi_scenario_client, NULL},
+    {"star", "without multicast, each knows of one other, and all meet", pdi_scenario_star,
+     pdi_scenario_star_run},
     {"hostile", "a stranger sends whatever he likes", pdi_scenario_hostile, NULL},
     {"impostor", "a stranger says that he is one of the nodes, as they said it",
      pdi_scenario_impostor, NULL},

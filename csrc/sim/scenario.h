@@ -79,11 +79,13 @@ PDI_SCENARIO_BUILD(selections);
 PDI_SCENARIO_BUILD(wrap);
 PDI_SCENARIO_BUILD(zhe);
 PDI_SCENARIO_BUILD(client);
+PDI_SCENARIO_BUILD(star);
 PDI_SCENARIO_BUILD(hostile);
 PDI_SCENARIO_BUILD(impostor);
 PDI_SCENARIO_BUILD(corrupt);
 PDI_SCENARIO_BUILD(mix);
 PDI_SCENARIO_BUILD(script);
+void pdi_scenario_star_run(struct pdi_play *play);
 void pdi_scenario_script_run(struct pdi_play *play);
 
 #endif

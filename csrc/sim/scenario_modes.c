@@ -138,6 +138,56 @@ void pdi_scenario_zhe(struct pdi_play *play)
     }
 }
 
+/* No multicast, and each node knows of one other: a star, a chain or something between. Everybody is to meet. */
+void pdi_scenario_star(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 3, 8);
+    uint64_t shape = between(play, 0, 2);
+    if (chance(play, 1, 2))
+        link.loss_ppm = (uint32_t)between(play, 0, 100000);
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        int knows = shape == 0 ? 0 : shape == 1 ? i - 1 : (int)between(play, 0, (uint64_t)i);
+        config.scout_to = (pyddsi_endpoint){/* a group in which nobody else is */
+                                            .kind = 4,
+                                            .ip = {239, 255, 9, (uint8_t)(i + 1)},
+                                            .port = 7447};
+        config.multicasts = 0;
+        config.asked_count = i != 0;
+        if (i != 0) {
+            knows = knows < i ? knows : i - 1;
+            config.asked[0] = play->world.nodes[knows].endpoint;
+        }
+        (void)pdi_play_node(play, &config);
+    }
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = any_node(play, count);
+        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_AUTO;
+        for (int to = 0; to < count; to++) {
+            if (to != from)
+                (void)pdi_scenario_reader(play, to, id);
+        }
+    }
+    if (chance(play, 1, 3)) /* one that is known of comes back */
+        (void)pdi_play_fault(play, PDI_FAULT_RESTART, 0, 1, between(play, 500, 1500) * MS);
+}
+
+void pdi_scenario_star_run(struct pdi_play *play)
+{
+    pdi_play_run(play);
+    for (int one = 0; one < play->world.count; one++) {
+        for (int two = 0; two < one; two++) {
+            (void)pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME,
+                                  pdi_world_joined(&play->world, one, two), one,
+                                  "it has not met node %d, of whom another could tell", two);
+        }
+    }
+}
+
 void pdi_scenario_client(struct pdi_play *play)
 {
     pyddsi_sim_link link = pdi_scenario_good_link(play);

@@ -1,0 +1,28 @@
+"""Sessions without multicast that name one of them: all meet."""
+
+from __future__ import annotations
+
+import pytest
+
+import pyddsi
+
+PATIENCE = 60.0
+
+
+@pytest.mark.parametrize("kind", ["udp", "tcp"])
+def test_star(kind: str) -> None:
+    """Two that name the same third would never meet, and nothing would say so."""
+    common = {"group": "", "interface": "127.0.0.1", "shared_memory": False, "scout": 0.1}
+    listen = ["tcp/127.0.0.1:0"] if kind == "tcp" else []
+    with pyddsi.open(**common, listen=listen) as hub:
+        where = str(hub.listening[0] if listen else hub.endpoint)
+        with (
+            pyddsi.open(**common, peers=[where]) as one,
+            pyddsi.open(**common, peers=[where]) as other,
+        ):
+            sub = other.subscriber("star")
+            pub = one.publisher("star", way="each")
+            assert pub.wait_matched(timeout=PATIENCE)
+            assert {peer.name for peer in one.peers()} == {hub.name, other.name}
+            pub.put(b"met")
+            assert bytes(sub.recv(timeout=PATIENCE)) == b"met"
