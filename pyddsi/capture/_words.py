@@ -6,7 +6,7 @@ from collections import Counter
 
 from pyddsi.capture.info import Conduit, Info, Resource, moment
 
-__all__ = ["lines"]
+__all__ = ["amount_of", "lines"]
 
 LISTED = 5
 
@@ -15,7 +15,8 @@ def _amount(count: float, unit: str) -> str:
     return f"{count:,.0f} {unit}{'' if count == 1 else 's'}"
 
 
-def _bytes(size: float) -> str:
+def amount_of(size: float) -> str:
+    """A number of bytes, short."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
@@ -71,7 +72,7 @@ def lines(info: Info) -> list[str]:
         f" and {len(info.files) - 3} more" if len(info.files) > 3 else ""
     )
     found = [
-        f"{'capture':10} {names}: {info.format or 'no capture'}, {_bytes(info.bytes)}, {_amount(info.frames, 'frame')}"
+        f"{'capture':10} {names}: {info.format or 'no capture'}, {amount_of(info.bytes)}, {_amount(info.frames, 'frame')}"
     ]
     if info.first_ns is not None:
         found.append(f"{'time':10} {moment(info.first_ns)}, for {info.seconds:,.3f} s")

@@ -215,20 +215,22 @@ def _kill(
     survivor, victim = others
     tell.step(
         "One is killed, and what it did not get is written down",
-        f"""B is killed (kill -9) and can say no farewell. We go on publishing: {LATE} samples more. A gets them. For B
-        they wait in our window, until B has been silent for its lease of {LEASE:g} s and is given up. They are not lost
-        silently: the ledger has a line.""",
+        f"""B is stopped (kill -STOP), and we go on publishing: {LATE} samples more. A gets them. Then B is killed (kill -9)
+        and can say no farewell. This machine tells us that its process has ended, so its session ends at once (on another
+        machine: after its lease of {LEASE:g} s). What B had not acknowledged is not lost silently: the ledger has a line.""",
     )
     session.events()
-    victim.process.kill()
-    start = time.monotonic()
+    victim.process.send_signal(signal.SIGSTOP)
+    os.waitpid(victim.process.pid, os.WUNTRACED)  # until it has stopped
     for number in range(LATE):
         pub.put(b"late %d" % number)
     survivor.take(LATE)
+    victim.process.kill()
+    start = time.monotonic()
     event = session.wait_event("disconnected", timeout=PATIENCE)
     seconds = time.monotonic() - start
     tell.show(
-        f"disconnected: {event.peer} after {duration(seconds)}, because of its {event.reason}",
+        f"disconnected: {event.peer} after {duration(seconds)}, as its process has {event.reason}",
         event="disconnected",
         peer=event.peer,
         reason=event.reason,
@@ -269,7 +271,7 @@ def look_back(tell: Teller, path: Path, *, kept: bool) -> None:
     tell.step(
         "It was recorded, and can be looked at",
         """Whatever this session said and heard stands in a capture, which Wireshark reads as well. `pyddsi analyse` says what
-        was odd about it: the one that was killed is among it, for what it did not say.""",
+        was odd about it.""",
     )
     from pyddsi.capture import open as opened  # noqa: PLC0415 - only here
     from pyddsi.capture.report import collect, render  # noqa: PLC0415

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 
 from pyddsi import capture, wire
 from pyddsi.capture.report import RESOURCES_MAX, WINDOWS_MAX, collect, render
-from pyddsi.capture.report._picture import SESSIONS_MAX
+from pyddsi.capture.report._picture import SESSIONS_MAX, Picture
+from pyddsi.capture.report._svg import _moments, _seconds
 from pyddsi.cli.demo import Teller, look_back
 from pyddsi.testing import Sim
 from tests.capture.traffic import BEGIN, Frame, opening, traffic, write
@@ -109,7 +111,9 @@ def test_loss() -> None:
         "Time until acknowledged",
         "Time to answer",
         "Sessions",
+        "Resources",
         "Conduits, the worst first",
+        "Words",
     ]
     assert page.drawn == 5
     units = {"messages/s", "samples", "0 s", "3 s", "10 ms", "100 µs"}
@@ -196,7 +200,7 @@ def test_nothing_wrong(tmp_path: Path) -> None:
     """A sound capture would have warnings, empty drawings, or no word that it is sound."""
     path = write(tmp_path / "sound.pcap", traffic(2, loss=0, repeat=0).frames)
     page = page_of(path)
-    assert "Nothing that they sent was lost." in page.text
+    assert "Nothing shows a loss: no message was sent again, and no number is missing." in page.text
     assert "Nothing looks wrong." in page.text
     assert "Losses" not in page.headings
 
@@ -326,3 +330,39 @@ def test_opened_again() -> None:
         ("closed", 6, 3, 11),
         ("closed", 6, 14, 22),
     ]
+
+
+def test_a_loss_that_no_sample_shows() -> None:
+    """The page would say that nothing was lost, above a finding that messages were sent again."""
+    info = capture.open(LOSS).info()
+    lossless = replace(info, repeats=0, pre_sync=0, missing=0, findings=[])
+    assert "Nothing shows a loss" not in render(Picture(lossless, 10**9))
+    lossless.conduits = [replace(one, repeats=one.pre_sync, missing=0) for one in lossless.conduits]
+    assert "Nothing shows a loss" in render(Picture(lossless, 10**9))
+    lossless.sessions = [replace(one, end="expired") for one in lossless.sessions]
+    assert "Nothing shows a loss" not in render(Picture(lossless, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("span", "ticks"),
+    [
+        (3.0, ["0 s", "0.5 s", "3 s"]),
+        (299.0, ["0 s", "50 s", "250 s"]),
+        (1500.0, ["0 min", "5 min", "25 min"]),
+        (50_000.0, ["0 h", "3 h", "12 h"]),
+        (900_000.0, ["0 d", "2 d", "10 d"]),
+    ],
+)
+def test_ticks(span: float, ticks: list[str]) -> None:
+    """A time axis would have ticks such as 8.33333 min."""
+    shown = [_seconds(at, span) for at in _moments(span) if at <= span * 1.001]
+    assert [one for one in shown if one in ticks] == ticks
+    assert all(len(one.split()[0]) <= 4 for one in shown)
+    assert len({one.split()[1] for one in shown}) == 1
+
+
+def test_resources_of_the_page() -> None:
+    """The page would not say how much goes by under which name."""
+    page = page_of(LOSS)
+    assert {"a second", "bytes a second", "bytes each"} <= set(page.texts)
+    assert "before the receiver knew where to begin" in page.text

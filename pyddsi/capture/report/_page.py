@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 import pyddsi
-from pyddsi.capture.info import Conduit, Finding, Info, Session, moment
-from pyddsi.capture.report import _svg
-from pyddsi.capture.report._picture import FLOWS_MAX, SESSIONS_MAX, Losses, Picture, Times
+from pyddsi.capture._words import amount_of
+from pyddsi.capture.info import Finding, Info, Session, moment
+from pyddsi.capture.report import _svg, _tables
+from pyddsi.capture.report._picture import SESSIONS_MAX, Losses, Picture, Times
+from pyddsi.capture.report._tables import count, things
 
 __all__ = ["render"]
 
@@ -37,7 +39,8 @@ code { font: .85em ui-monospace, "SF Mono", Consolas, monospace; background: var
 li code { background: var(--paper); }
 dl.facts { display: grid; grid-template-columns: repeat(4, 1fr); gap: 8px; margin: 16px 0; }
 dl.facts div { background: var(--card); padding: 8px 12px; } dt { color: var(--soft); font-size: .8rem; }
-dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
+dl.words { font-size: .85rem; } dl.words dt { font-weight: 600; } dl.words dd { font-size: inherit; margin: 0 0 6px; }
+dl.facts dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 4px 8px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
@@ -60,26 +63,6 @@ COLOURS = "".join(
 )
 
 
-def _count(number: float) -> str:
-    return f"{number:,.0f}"
-
-
-def _things(number: int, one: str) -> str:
-    return f"{_count(number)} {one}{'' if number == 1 else 's'}"
-
-
-def _us(us: int | None) -> str:
-    if us is None:
-        return ""
-    return (
-        f"{us:,} µs"
-        if us < 1000
-        else f"{us / 1000:,.1f} ms"
-        if us < 1_000_000
-        else f"{us / 1e6:,.2f} s"
-    )
-
-
 def _span(seconds: float) -> str:
     return (
         f"{seconds:,.1f} s"
@@ -99,27 +82,31 @@ def _sentence(info: Info) -> str:
     data = sum(conduit.messages for conduit in info.conduits)
     lost = info.repeats - info.pre_sync
     silent = _by_silence(info)
-    who, what = _things(len(info.peers), "peer"), _things(info.messages, "message")
+    who, what = things(len(info.peers), "peer"), things(info.messages, "message")
     parts = [
-        f"{who} exchanged {what} in {_span(info.seconds)}, over {_things(len(info.sessions), 'session')}."
+        f"{who} exchanged {what} in {_span(info.seconds)}, over {things(len(info.sessions), 'session')}."
     ]
     if silent:
         parts.append(
-            f"{_count(silent)} of these ended by silence: a peer was gone, or could not be heard."
+            f"{count(silent)} of these ended by silence: a peer was gone, or could not be heard."
         )
     if lost:
         verb = "was" if lost == 1 else "were"
         parts.append(
-            f"{_things(lost, 'sample')} ({lost / max(1, data):.1%}) {verb} lost on the way to a receiver and sent again."
+            f"{things(lost, 'sample')} ({lost / max(1, data):.1%}) {verb} lost on the way to a receiver and sent again."
         )
     if info.missing:
         parts.append(
-            f"{_things(info.missing, 'number')} never came by: lost before the place of capture, or by the capturing."
+            f"{things(info.missing, 'number')} never came by: lost before the place of capture, or by the capturing."
         )
-    if data and not lost and not info.missing:
-        parts.append("Nothing that they sent was lost.")
+    if (
+        data
+        and not silent
+        and not any(one.repeats - one.pre_sync or one.missing for one in info.conduits)
+    ):
+        parts.append("Nothing shows a loss: no message was sent again, and no number is missing.")
     if worst:
-        parts.append(f"What went wrong ({_count(len(worst))}) stands first:")
+        parts.append(f"What went wrong ({count(len(worst))}) stands first:")
     return " ".join(parts)
 
 
@@ -148,14 +135,17 @@ def _findings(info: Info) -> Iterator[str]:
 
 def _facts(info: Info) -> Iterator[str]:
     facts = {
-        "packets": _count(info.packets),
-        "messages": _count(info.messages),
-        "peers": _count(len(info.peers)),
-        "sessions": _count(len(info.sessions)),
-        "resources": _count(len(info.resources)),
-        "lost and repeated": _count(info.repeats - info.pre_sync),
-        "missing": _count(info.missing),
-        "ended by silence": _count(_by_silence(info)),
+        "packets": count(info.packets),
+        "sample bytes a second": amount_of(
+            sum(one.bytes for one in info.resources) / max(info.seconds, 1e-9)
+        ),
+        "messages": count(info.messages),
+        "peers": count(len(info.peers)),
+        "sessions": count(len(info.sessions)),
+        "resources": count(len(info.resources)),
+        "lost and repeated": count(info.repeats - info.pre_sync),
+        "missing": count(info.missing),
+        "ended by silence": count(_by_silence(info)),
     }
     yield '<dl class="facts">'
     for name, value in facts.items():
@@ -294,47 +284,6 @@ def _sessions(info: Info, axis: _svg.Axis) -> Iterator[str]:
     )
 
 
-def _flow(conduit: Conduit) -> str:
-    kind = "reliable" if conduit.reliable else "best effort"
-    share = f"{conduit.repeats / conduit.messages:.1%}" if conduit.messages else ""
-    cells = (
-        f"{escape(conduit.source)} → {escape(conduit.destination)}, conduit {conduit.conduit}, {kind}",
-        _count(conduit.messages),
-        f"{_count(conduit.repeats)} ({share})" if conduit.repeats else "0",
-        _count(conduit.pre_sync),
-        _count(max(0, conduit.missing)),
-        _count(conduit.nacks),
-        _us(conduit.delivery_us[0] if conduit.delivery_us else None),
-        _us(conduit.delivery_us[1] if conduit.delivery_us else None),
-    )
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _flows(info: Info) -> Iterator[str]:
-    used = [conduit for conduit in info.conduits if conduit.messages]
-    worst = sorted(
-        used, key=lambda c: (-(c.repeats - c.pre_sync + max(0, c.missing)), -c.messages)
-    )[:FLOWS_MAX]
-    if not worst:
-        return
-    head = (
-        "conduit",
-        "messages",
-        "repeated",
-        "before SYNCH",
-        "missing",
-        "NACKs",
-        "acked in (p50)",
-        "(p99)",
-    )
-    yield "<h2>Conduits, the worst first</h2>"
-    yield '<div class="scroll"><table><tr>' + "".join(f"<th>{word}</th>" for word in head) + "</tr>"
-    yield from map(_flow, worst)
-    yield "</table></div>"
-    if len(used) > FLOWS_MAX:
-        yield f'<p class="soft">{len(used) - FLOWS_MAX:,} more are not shown.</p>'
-
-
 def render(picture: Picture) -> str:
     """The page."""
     info = picture.info
@@ -359,7 +308,9 @@ def render(picture: Picture) -> str:
         *_losses(picture, axis, picture.losses),
         *_times(picture, axis, picture.times),
         *_sessions(info, axis),
-        *_flows(info),
+        *_tables.resources(info),
+        *_tables.flows(info),
+        *_tables.words(),
         f'<p class="soft">{FILTERS}</p>',
         f'<p class="soft">Times are UTC. Made by pyddsi {escape(str(pyddsi.__version__))}.</p>',
         "</body></html>",

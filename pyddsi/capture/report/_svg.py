@@ -52,14 +52,19 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _seconds(seconds: float) -> str:
-    return (
-        f"{seconds:g} s"
-        if seconds < 300
-        else f"{seconds / 60:g} min"
-        if seconds < 18000
-        else f"{seconds / 3600:g} h"
-    )
+SECONDS_UNTIL, MINUTES_UNTIL, HOURS_UNTIL = 5 * 60, 5 * 3600, 3 * 86400
+
+
+def _seconds(seconds: float, span: float) -> str:
+    """A time on an axis of this length: all of its ticks have one unit."""
+    for until, unit, word in (
+        (SECONDS_UNTIL, 1, "s"),
+        (MINUTES_UNTIL, 60, "min"),
+        (HOURS_UNTIL, 3600, "h"),
+    ):
+        if span < until:
+            return f"{seconds / unit:g} {word}"
+    return f"{seconds / 86400:g} d"
 
 
 def _open(title: str, height: int = HEIGHT) -> list[str]:
@@ -73,10 +78,27 @@ def _unit(text: str) -> str:
     return f'<text class="tick" x="{LEFT}" y="{TOP - 9}">{escape(text)}</text>'
 
 
+MINUTE, HOUR, DAY = 60, 3600, 86400
+CLOCK = (
+    *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * HOUR for n in (1, 2, 3, 6, 12)),
+    *(n * DAY for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
+)
+"""Distances of ticks that are whole in the unit that they are shown in."""
+
+
+def _moments(span: float, count: int = 6) -> list[float]:
+    """Round seconds from 0 up to `span` or a little more; minutes, hours and days where they are shown as these."""
+    if span < SECONDS_UNTIL:
+        return _steps(span, count)
+    step = next((step for step in CLOCK if span <= step * count), CLOCK[-1])
+    return [float(step * i) for i in range(min(count, ceil(span / step)) + 1)]
+
+
 def _time_axis(axis: Axis, height: int) -> list[str]:
     found = []
     span = max(1e-9, (axis.last_ns - axis.first_ns) / SECOND)
-    for at in _steps(span, 6):
+    for at in _moments(span):
         if at > span * 1.001:
             break
         x = axis.x(axis.first_ns + round(at * SECOND))
@@ -85,7 +107,7 @@ def _time_axis(axis: Axis, height: int) -> list[str]:
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>'
         )
         found.append(
-            f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}">{_seconds(at)}</text>'
+            f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}">{_seconds(at, span)}</text>'
         )
     return found
 
