@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import pyddsi
@@ -12,7 +14,12 @@ PATIENCE = 60.0
 @pytest.mark.parametrize("kind", ["udp", "tcp"])
 def test_star(kind: str) -> None:
     """Two that name the same third would never meet, and nothing would say so."""
-    common = {"group": "", "interface": "127.0.0.1", "shared_memory": False, "scout": 0.1}
+    common: dict[str, Any] = {
+        "group": "",
+        "interface": "127.0.0.1",
+        "shared_memory": False,
+        "scout": 0.1,
+    }
     listen = ["tcp/127.0.0.1:0"] if kind == "tcp" else []
     with pyddsi.open(**common, listen=listen) as hub:
         where = str(hub.listening[0] if listen else hub.endpoint)
