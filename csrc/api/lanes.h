@@ -122,7 +122,6 @@ struct pdi_shared_page {
 enum {
     PDI_TELL_ROOM = 1,    /* ring news when something has been released */
     PDI_TELL_BROUGHT = 2, /* ring news and chores when something has been brought */
-    PDI_TELL_TAKEN = 4,   /* nobody asks for this */
 };
 
 /* A peer on this machine. */
@@ -159,7 +158,8 @@ struct pdi_lane_out {
     uint8_t space, reliable;
     uint32_t ample; /* for a larger sample there should be a larger lane */
     uint64_t resource;
-    uint64_t put; /* samples that went by the lane alone */
+    uint64_t put;                    /* samples that went by the lane alone */
+    uint64_t asked_next, asked_head; /* where it was when readers that only drop were last asked */
     uint64_t joined
         [PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
     uint16_t peer[PDI_LANE_READERS_MAX];                  /* and which peer it is */
@@ -214,13 +214,15 @@ struct pdi_lane_in {
     uint32_t peer;
     uint32_t pid; /* of its writer */
     uint8_t used, active, has_next;
+    uint8_t tight;    /* how far it may go depends on what readers take */
     uint8_t orphan;   /* the session with its writer has ended: it is emptied, and then left */
     uint8_t farewell; /* its writer had closed before: nobody gives up what is in it */
     uint8_t broken;   /* its writer wrote nonsense: it is left */
     uint8_t leaving;  /* nobody wants its samples any more */
     uint8_t tell;     /* PDI_TELL_..: what has happened since its writer was last told */
     uint64_t told;    /* where our position was then, */
-    pdi_time tell_by; /* and when it is told of room that it waits for; 0: it does not */
+    uint64_t until, told_until; /* how far it may go, and might then, */
+    pdi_time tell_by;           /* and when it is told of room that it waits for; 0: it does not */
     uint8_t space, reliable;
 };
 
@@ -343,8 +345,8 @@ static inline bool pdi_lanes_growing(const struct pdi_lanes *lanes, uint32_t pub
 }
 /* A publisher without a lane puts a sample: perhaps it may have one again. */
 void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
-/* Wakes the readers who sleep; with the lane's lock. */
-void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+/* After something was put: wakes the readers who sleep; with the lane's lock. */
+void pdi_lanes_ring(struct pdi_lanes *lanes, struct pdi_lane_out *lane);
 /* Whether there is room. If not, we are told when there is: it must be asked after that, and is. With both locks. */
 int pdi_lanes_room(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t size);
 /* A put or a loan of this size waits for room, or with `rows` for one of the loans to be over: whoever makes it so will tell. It
@@ -367,6 +369,8 @@ void pdi_lanes_orphan(struct pdi_lanes *lanes, uint32_t peer);
 void pdi_lanes_leave_all(struct pdi_lanes *lanes);
 /* What has come, to the rings; at most so many samples of each lane. */
 void pdi_lanes_pump(struct pdi_lanes *lanes, uint32_t max, pdi_time now);
+/* Readers have taken: writers may go on. */
+void pdi_lanes_allow(struct pdi_lanes *lanes);
 /* Tells writers what they want to know. */
 void pdi_lanes_tell(struct pdi_lanes *lanes);
 

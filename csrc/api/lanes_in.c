@@ -71,9 +71,7 @@ uint32_t pdi_lanes_took(struct pdi_lanes *lanes, uint32_t held)
 {
     struct pdi_lane_in *lane = &lanes->in[held >> 16 & (PDI_LANES_MAX - 1)];
     lane->taken_out++;
-    if (--lane->ringed == 0) {
-        mark(lanes, lane, PDI_TELL_TAKEN);
-    }
+    lane->ringed--;
     return lane->reader.bytes_max;
 }
 
@@ -134,7 +132,9 @@ static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
 {
     uint64_t shown = pdi_lane_next(&lane->reader) - lane->told;
     uint64_t free = lane->reader.base - lane->told;
-    if (free * PART >= shown || lane->held || lane->leaving || pdi_lane_lost(&lane->reader)) {
+    uint64_t more = lane->until - lane->told_until;
+    if (free * PART >= shown || more * PART >= shown || lane->held || lane->leaving ||
+        pdi_lane_lost(&lane->reader)) {
         return false;
     }
     pdi_time now = pdi_clock_now() - lanes->begun;
@@ -154,6 +154,7 @@ static uint32_t say(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t 
         return what & ~(uint32_t)PDI_TELL_ROOM;
     }
     lane->told = lane->reader.base;
+    lane->told_until = lane->until;
     lane->tell_by = 0;
     return what;
 }
@@ -181,6 +182,44 @@ void pdi_lanes_tell(struct pdi_lanes *lanes)
         }
         if ((said & PDI_TELL_BROUGHT) != 0 || (held && ((wanted | said) & PDI_TELL_ROOM) != 0)) {
             pdi_lanes_nudge(&lanes->neighbours[lane->peer]);
+        }
+    }
+}
+
+/* ---- how far its writer may go ---- */
+
+static struct pdi_brought model_of(const struct pdi_lane_in *lane, pdi_time now)
+{
+    return (struct pdi_brought){.resource = lane->resource,
+                                .time_ns = now,
+                                .peer = lane->peer,
+                                .space = lane->space,
+                                .reliable = lane->reliable};
+}
+
+/* How far depends on the depth of the readers that wait: it is counted from what lies in their rings, not from what the application
+ * looks at. A few times the depth, since a writer that may be only little ahead sleeps, and is woken, all the time. */
+static void allow(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+{
+    struct pdi_brought model = model_of(lane, 0);
+    bool some;
+    uint64_t credit = pdi_node_credit(lanes->node, &model, &some);
+    uint64_t until = credit == PDI_CREDIT_ENDLESS ? PDI_CREDIT_ENDLESS
+                                                  : lane->reader.taken - lane->has_next + credit;
+    lane->tight = some;
+    if (until != lane->until) {
+        lane->until = until;
+        pdi_place_limit(place_of(lanes, lane), until);
+        mark(lanes, lane, PDI_TELL_ROOM);
+    }
+}
+
+void pdi_lanes_allow(struct pdi_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->in_used; i++) {
+        struct pdi_lane_in *lane = &lanes->in[i];
+        if (lane->tight && lane->active) {
+            allow(lanes, lane);
         }
     }
 }
@@ -252,11 +291,7 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
         lanes->look = 1;
         return;
     }
-    struct pdi_brought sample = {.resource = lane->resource,
-                                 .time_ns = now,
-                                 .peer = lane->peer,
-                                 .space = lane->space,
-                                 .reliable = lane->reliable};
+    struct pdi_brought sample = model_of(lane, now);
     if (pdi_node_drops(lanes->node, &sample)) {
         pass(lanes, lane, &sample, until);
         max = lane->reader.entries_max;
@@ -302,6 +337,7 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
         lane->taken += brought - before;
         pdi_atomic64_store_release(&lanes->page->brought[index].number, brought);
         mark(lanes, lane, PDI_TELL_BROUGHT);
+        allow(lanes, lane);
     }
 }
 
@@ -379,6 +415,10 @@ static void attach(struct pdi_lanes *lanes, uint32_t peer, const struct pdi_lane
     pdi_atomic64_store_relaxed(&lanes->page->brought[index].number, PDI_BROUGHT_NOTHING);
     pdi_atomic32_store_relaxed(&lanes->page->brought[index].held, 0);
     pdi_atomic64_store_relaxed(&lanes->page->places[index].position, PDI_BROUGHT_NOTHING);
+    bool some;
+    struct pdi_brought model = model_of(&made, 0);
+    uint64_t credit = pdi_node_credit(lanes->node, &model, &some);
+    pdi_place_limit(&lanes->page->places[index], credit);
     pdi_place_want(&lanes->page->places[index], made.cookie, false);
     pdi_lanes_nudge(&lanes->neighbours[peer]);
 }
@@ -511,6 +551,7 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time 
     }
     bool over = given_up(lanes, lane) || lane->broken;
     lane->leaving = !wanted;
+    allow(lanes, lane);
     if (over && lane->has_next) {
         lane->has_next = 0;
         let_go(lanes, lane, held_of((uint32_t)(lane - lanes->in), lane->next.number));

@@ -73,7 +73,7 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->reliable = aside->reliable;
     lane->resource = aside->resource;
     lane->ample = bytes < lanes->lane_bytes ? bytes / AMPLE_SHARE : UINT32_MAX;
-    lane->put = 0;
+    lane->put = lane->asked_next = lane->asked_head = 0;
     lane->joiner = 0;
     memset(lane->invited, 0, sizeof lane->invited);
     lane->asked = lane->retry = lane->pause = 0;
@@ -256,8 +256,27 @@ void pdi_lanes_again(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now)
 
 /* ---- waking, and waiting ---- */
 
-void pdi_lanes_ring(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+/* The writer comes into another half of its lane. Readers that only drop bring what is there now, so that it need not wait for that
+ * when the lane is full. */
+static void ask_ahead(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
 {
+    lane->asked_next = lane->writer.next;
+    lane->asked_head = lane->writer.head;
+    for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
+        unsigned row = (unsigned)__builtin_ctzll(left);
+        if (lane->writer.limits[row] >= PDI_CREDIT_ENDLESS) {
+            pdi_lanes_nudge(&lanes->neighbours[lane->peer[row]]);
+        }
+    }
+}
+
+void pdi_lanes_ring(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
+{
+    const struct pdi_lane_writer *writer = &lane->writer;
+    if ((((writer->next ^ lane->asked_next) & (writer->entries_max / 2)) |
+         ((writer->head ^ lane->asked_head) & (writer->bytes_max / 2))) != 0) {
+        ask_ahead(lanes, lane);
+    }
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         const struct pdi_neighbour *neighbour =
             &lanes->neighbours[lane->peer[__builtin_ctzll(left)]];

@@ -45,6 +45,8 @@ int pyddsi_session_take(pyddsi_session *session, uint32_t subscriber, pyddsi_rec
         pdi_lanes_pump(session->lanes, PUMP_MAX, now);
     int status = take_some(session, subscriber, samples, max, count, now);
     (void)pdi_atomic32_add(&session->holders, (uint32_t)*count);
+    if (session->lanes != NULL && *count != 0)
+        pdi_lanes_allow(session->lanes);
     pdi_session_made_room(session);
     pdi_session_leave(session);
     return *count != 0 ? PYDDSI_OK : status;

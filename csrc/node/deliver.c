@@ -381,6 +381,24 @@ void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
     pdi_ring_pour_brought(node, &node->readers[route->reader[0]], &record, samples, count);
 }
 
+uint64_t pdi_node_credit(struct pdi_node *node, const struct pdi_brought *model, bool *some)
+{
+    const struct pdi_route *route = route_of(node, model->space, model->resource, 0, model->name);
+    uint64_t credit = PDI_CREDIT_ENDLESS;
+    *some = false;
+    for (uint32_t i = 0; i < route->count; i++) {
+        const struct pdi_subscriber *reader = &node->readers[route->reader[i]];
+        uint32_t used = pdi_ring_used(reader);
+        uint64_t room = model->reliable ? PDI_AHEAD * (uint64_t)reader->depth - used
+                                        : PDI_CREDIT_ENDLESS / 2; /* it waits in vain */
+        if (reader->used && reader->on_full == PYDDSI_WAIT) {
+            *some = *some || used != 0;
+            credit = room < credit ? room : credit;
+        }
+    }
+    return credit;
+}
+
 bool pdi_node_drops(struct pdi_node *node, const struct pdi_brought *model)
 {
     const struct pdi_route *route = route_of(node, model->space, model->resource, 0, model->name);

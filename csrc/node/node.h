@@ -230,6 +230,11 @@ uint32_t pdi_node_pours(struct pdi_node *node, const struct pdi_brought *model);
  * ring is there already, and is not asked for. */
 void pdi_node_pour(struct pdi_node *node, const struct pdi_brought *model,
                    const struct pdi_poured *samples, uint32_t count);
+#define PDI_CREDIT_ENDLESS (UINT64_C(1) << 62) /* no reader here waits */
+#define PDI_AHEAD          8U                  /* times the depth of a reader that waits */
+/* How many more such samples may come, so that with those in its ring no reader that waits has more than PDI_AHEAD times its depth
+ * before it. *some: a ring of those that wait is not empty. */
+uint64_t pdi_node_credit(struct pdi_node *node, const struct pdi_brought *model, bool *some);
 /* Whether a reader that drops wants such samples. To have the newest it is brought all there is; that holds nothing up, as it
  * has copies. */
 bool pdi_node_drops(struct pdi_node *node, const struct pdi_brought *model);

@@ -36,6 +36,8 @@ int pdi_lane_init(struct pdi_lane_writer *writer, uint8_t *memory, size_t size, 
                                        .entries_max = entries,
                                        .bytes_max = bytes,
                                        .brim = bytes,
+                                       .until = entries,
+                                       .limit = UINT64_MAX,
                                        .cookie = cookie};
     writer->bytes = (void *)(writer->entries + entries);
     pdi_atomic32_store_relaxed(&lane->version, PDI_LANE_VERSION);
@@ -60,6 +62,13 @@ unsigned pdi_lane_find(const struct pdi_lane_writer *writer, const struct pdi_pl
     return PDI_LANE_READERS_MAX;
 }
 
+/* Sets how far numbers may go. */
+static void bound(struct pdi_lane_writer *writer)
+{
+    uint64_t until = writer->floor + writer->entries_max - writer->open;
+    writer->until = until < writer->limit ? until : writer->limit;
+}
+
 int pdi_lane_join(struct pdi_lane_writer *writer, struct pdi_place *place)
 {
     uint64_t state = pdi_atomic64_load_acquire(&place->state);
@@ -72,7 +81,11 @@ int pdi_lane_join(struct pdi_lane_writer *writer, struct pdi_place *place)
         return PYDDSI_NO_SPACE;
     }
     pdi_lane_flush(writer);
+    uint64_t ahead = pdi_atomic64_load_relaxed(&place->until);
     pdi_atomic64_store_relaxed(&place->position, writer->next);
+    if (ahead != 0) {
+        pdi_atomic64_store_relaxed(&place->until, writer->next + ahead);
+    }
     uint64_t active = (state & ~PDI_PLACE_STATE) | PDI_PLACE_ACTIVE;
     if (!pdi_atomic64_cas(&place->state, &state, active)) {
         return PYDDSI_AGAIN;
@@ -81,6 +94,9 @@ int pdi_lane_join(struct pdi_lane_writer *writer, struct pdi_place *place)
     uint64_t bit = UINT64_C(1) << reader;
     writer->places[reader] = place;
     writer->seen[reader] = writer->next;
+    writer->limits[reader] = ahead != 0 ? writer->next + ahead : UINT64_MAX;
+    writer->limit = writer->limits[reader] < writer->limit ? writer->limits[reader] : writer->limit;
+    bound(writer);
     writer->readers |= bit;
     writer->drops |= (state & PDI_PLACE_DROPS) != 0 ? bit : 0;
     return PYDDSI_OK;
@@ -99,6 +115,9 @@ static void look(struct pdi_lane_writer *writer, unsigned reader)
     if (position - writer->seen[reader] > writer->shown - writer->seen[reader]) {
         writer->broken |= bit;
         return;
+    }
+    if (writer->limits[reader] != UINT64_MAX) {
+        writer->limits[reader] = pdi_atomic64_load_acquire(&writer->places[reader]->until);
     }
     writer->seen[reader] = position;
     writer->held = word != position ? writer->held | bit : writer->held & ~bit;
@@ -185,7 +204,8 @@ static bool fits(const struct pdi_lane_writer *writer, uint64_t floor, uint64_t 
                  uint64_t *at)
 {
     uint64_t end = lap(writer, writer->head);
-    if (writer->next + writer->open - floor >= writer->entries_max) {
+    if (writer->next + writer->open - floor >= writer->entries_max ||
+        writer->next >= writer->limit) {
         return false;
     }
     *at = writer->head + unit <= end ? writer->head : end;
@@ -197,6 +217,7 @@ static void advance(struct pdi_lane_writer *writer, uint64_t floor)
 {
     writer->floor = floor;
     writer->tail = tail_of(writer, floor);
+    bound(writer);
     for (uint64_t left = writer->rows_late; left != 0; left &= left - 1) {
         unsigned index = (unsigned)__builtin_ctzll(left);
         if (writer->rows[index].number < floor) {
@@ -251,8 +272,13 @@ static bool push_out(struct pdi_lane_writer *writer, uint64_t unit)
 /* Looks at all readers, and frees what none of them needs. */
 static void scan(struct pdi_lane_writer *writer)
 {
+    writer->limit = UINT64_MAX;
     for (uint64_t left = writer->readers; left != 0; left &= left - 1) {
-        look(writer, (unsigned)__builtin_ctzll(left));
+        unsigned reader = (unsigned)__builtin_ctzll(left);
+        look(writer, reader);
+        if ((writer->broken >> reader & 1) == 0 && writer->limits[reader] < writer->limit) {
+            writer->limit = writer->limits[reader];
+        }
     }
     advance(writer, least(writer, writer->readers & ~writer->broken));
 }
@@ -324,6 +350,7 @@ int pdi_lane_reserve(struct pdi_lane_writer *writer, uint32_t size, struct pdi_l
     row->size = pdi_lane_unit(size);
     writer->rows_open |= UINT64_C(1) << index;
     writer->open++;
+    bound(writer);
     writer->head += row->size;
     loan->data = writer->bytes + (row->at & (writer->bytes_max - 1));
     loan->size = size;
@@ -338,6 +365,7 @@ static struct pdi_lane_row *close_row(struct pdi_lane_writer *writer,
     PDI_CHECK(loan->row < PDI_LANE_LOANS_MAX && (writer->rows_open >> loan->row & 1) != 0);
     writer->rows_open &= ~(UINT64_C(1) << loan->row);
     writer->open--;
+    bound(writer);
     return &writer->rows[loan->row];
 }
 

@@ -4,7 +4,7 @@
  *     lane: the writer's memory, mapped          place: a reader's memory, mapped by the writer
  *     by readers
  *     ┌ magic, version, cookie, sizes   ┐        ┌ state, wishes, cookie of its lane ┐
- *     │ next        (a line of its own) │        │ position      (a line of its own) │
+ *     │ next        (a line of its own) │        │ position, until   (their own line) │
  *     │ entries: where a sample is, time│        └───────────────────────────────────┘
  *     └ bytes                           ┘
  *
@@ -38,10 +38,14 @@
  *     position                    writer  join, before the place is ACTIVE
  *                                 reader  release, while it is ACTIVE
  *                                 either  if the reader would rather lose the oldest: see below
+ *     until                       reader  before it wants to join: how far, counted from there
+ *                                 writer  join, before the place is ACTIVE: the number that is
+ *                                 reader  while it is ACTIVE
  *     all private state           its side, one thread at a time, under a lock of that side's own
  *
  * Invariants.
  *   - floor <= every position <= shown <= next, and next + open loans <= floor + entries_max.
+ *   - No number is put that is not before every `until` that was seen, but for loans, which get theirs at commit.
  *   - Positions, and what is known of them (seen, floor), never go back; nor does tail.
  *   - tail <= head <= tail + bytes_max. Bytes before tail are nobody's; every entry that is not
  *     free, and every open loan, begins at or after it.
@@ -69,6 +73,9 @@
  * writer moves a position only without that mark. So nothing is ever overwritten that is being
  * read: one side wins, and the other sees that. While such a reader holds samples, it does hold up
  * the writer, so it should copy what it takes.
+ *
+ * Holding the writer back. A lane has room for many samples, and a reader may wish that the writer is not so far ahead of it.
+ * `until` says how far it may go. It need not grow: the writer stops at the least that it has seen.
  *
  * A place is used again only after the other side has said that it will not touch it: each change
  * of state that both sides may want at once is a compare-and-swap, and from ENDED and from LOST
@@ -111,7 +118,7 @@
 #define PDI_LANE_BYTES_MAX   (UINT32_C(1) << 30)
 #define PDI_LANE_TRIES_MAX   64 /* compare-and-swaps that a neighbour may make fail in a row */
 #define PDI_LANE_MAGIC       UINT32_C(0x656e616c)
-#define PDI_LANE_VERSION     UINT32_C(1)
+#define PDI_LANE_VERSION     UINT32_C(2)
 
 /* ---- in shared memory ---- */
 
@@ -148,6 +155,7 @@ struct pdi_place {
     PDI_CACHE_ALIGNED struct pdi_atomic64 state;
     struct pdi_atomic64 cookie;
     PDI_CACHE_ALIGNED struct pdi_atomic64 position;
+    struct pdi_atomic64 until;
 };
 
 static inline enum pdi_place_state pdi_place_state(const struct pdi_place *place)
@@ -180,7 +188,8 @@ struct pdi_lane_writer {
     struct pdi_lane_entry *entries;
     uint64_t *starts; /* of each number: where its bytes begin */
     struct pdi_lane *lane;
-    uint64_t next;  /* the number of the next sample */
+    uint64_t next;  /* the number of the next sample, */
+    uint64_t until; /* which must stay before this, without another look */
     uint64_t floor; /* the least position when last looked at */
     uint64_t head;  /* where bytes are put next, */
     uint64_t brim;  /* and how far they may go without another look */
@@ -193,6 +202,7 @@ struct pdi_lane_writer {
     uint64_t shown; /* next in shared memory */
     uint64_t cookie;
     uint64_t pushed_out; /* samples that were taken from readers who would rather lose the oldest */
+    uint64_t limit;      /* the least `until` of the readers */
     uint64_t readers;    /* a bit for each that has joined, */
     uint64_t drops;      /* of these: rather loses the oldest, */
     uint64_t held;       /* had its mark set when last looked at, */
@@ -201,7 +211,8 @@ struct pdi_lane_writer {
     uint64_t rows_late;  /* and those that are late entries */
     struct pdi_lane_row rows[PDI_LANE_LOANS_MAX];
     struct pdi_place *places[PDI_LANE_READERS_MAX];
-    uint64_t seen[PDI_LANE_READERS_MAX]; /* each reader's position when last looked at */
+    uint64_t seen[PDI_LANE_READERS_MAX];   /* each reader's position when last looked at, */
+    uint64_t limits[PDI_LANE_READERS_MAX]; /* and its `until` */
 };
 
 /* Makes an empty lane in memory[size], which must be aligned to PDI_CACHE_LINE; starts[entries] is
@@ -299,8 +310,7 @@ static inline int pdi_lane_put(struct pdi_lane_writer *writer, const void *data,
                                uint64_t time, bool more)
 {
     uint64_t unit = pdi_lane_unit(size);
-    if (unit > writer->brim - writer->head ||
-        writer->next + writer->open - writer->floor >= writer->entries_max) {
+    if (unit > writer->brim - writer->head || writer->next >= writer->until) {
         int status = pdi_lane_make_room(writer, size);
         if (status != PYDDSI_OK) {
             return status;
@@ -342,6 +352,13 @@ struct pdi_lane_reader {
     const struct pdi_lane *lane;
     uint64_t dropped; /* samples that the writer took from us */
 };
+
+/* How far the writer may go: before a wish to join, counted from there, 0 meaning that it is never said; after the wish has been
+ * fulfilled, the number. */
+static inline void pdi_place_limit(struct pdi_place *place, uint64_t until)
+{
+    pdi_atomic64_store_release(&place->until, until);
+}
 
 /* A reader's wish to join the lane with this cookie, in a place of its own memory that is FREE. */
 void pdi_place_want(struct pdi_place *place, uint64_t cookie, bool drops);

@@ -109,3 +109,25 @@ def test_beside_one_that_waits(way: str, tmp_path: Path) -> None:
         found = [[json.loads(bytes(s))["k"] for s in iter(sub.poll, None)] for sub in drops]
         assert found == [[19998, 19999], [0, 1, 2], [8, 9]]
         assert listed(other) == (20_000 - 2) + (20_000 - 3) + (10 - 2)
+
+
+@pytest.mark.parametrize("depth", [1, 4, 100])
+def test_ahead(depth: int) -> None:
+    """In shared memory a publisher gets ahead of a reader that waits by more than the docs say, or by less than its depth."""
+    with two() as (one, other):
+        wide, sub = other.subscriber("a", depth=5000), other.subscriber("a", depth=depth)
+        pub = one.publisher("a")
+        pub.wait_matched(timeout=TIMEOUT)
+        assert one.wait(TIMEOUT, lambda: one.counts()["lane_readers"])
+        count = 0
+        while pub.put(b"x", wait=False):
+            count += 1
+        assert count == 8 * depth
+        assert wide.recv_many(timeout=TIMEOUT)
+        assert not pub.put(b"x", wait=False)
+        assert bytes(sub.recv(TIMEOUT)) == b"x"
+        assert pub.put(b"x", timeout=TIMEOUT)
+        sub.close()
+        while count < 5000:
+            assert pub.put(b"x", timeout=TIMEOUT)
+            count += 1

@@ -348,7 +348,7 @@ static void test_close_with_samples_in_the_lane(bool begun)
                                      .size = 24,
                                      .patient = true};
         struct live_reader reader = {.session = b,
-                                     .subscriber = live_subscriber(b, 7, 16, PYDDSI_WAIT)};
+                                     .subscriber = live_subscriber(b, 7, 64, PYDDSI_WAIT)};
         (void)live_match(a, writer.publisher, 1);
         if (begun) {
             NEED(live_lane_readers(a, 1));
