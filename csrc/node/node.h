@@ -271,7 +271,7 @@ uint64_t pdi_node_bond(const struct pdi_node *node, uint32_t peer, bool ours);
 int pdi_node_peer_window(struct pdi_node *node, pyddsi_bytes id, uint32_t bytes, uint32_t samples);
 /* Moves whenever something has happened that an application may wait for: samples, room, events. */
 uint64_t pdi_node_news(const struct pdi_node *node);
-int pdi_node_event(struct pdi_node *node, pyddsi_event *event);                    /* OK or END */
+int pdi_node_event(struct pdi_node *node, pyddsi_event *event); /* OK or END */
 /* How many there have been: differs whenever there is a new one. */
 uint32_t pdi_node_events(const struct pdi_node *node);
 int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop); /* OK or END */
