@@ -40,7 +40,9 @@ __all__ = [
     "status_name",
 ]
 
-ENDS = dict(enumerate(("lease", "bytes", "restart", "local", "link", "exited", "peers_max"), 1000))
+ENDS = dict(
+    enumerate(("lease", "bytes", "restart", "local", "link", "exited", "peers_max", "length"), 1000)
+)
 OPENING_LAST = 200
 ESTABLISHED = 254
 ESTABLISHED_NAME = "established"
@@ -169,6 +171,7 @@ class Event:
         words += [self.status] if self.kind == "declared" else []
         words += [self.reason] if self.reason else []
         words += [f"{self.first}..{self.last}"] if self.kind == "gap" else []
+        words += [str(self.endpoint)] if self.kind == "refused" else []
         return " ".join(words)
 
 

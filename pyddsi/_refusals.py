@@ -16,6 +16,9 @@ __all__ = ["Refusal", "refusal_of", "refused"]
 
 REFUSED = {
     "peers_max": "this side has as many peers as its peers_max allows; give it a larger one",
+    "length": "others that speak as zhe have sequence numbers of another length in its group; build all alike, or give "
+    "one of them a group of its own",
+    "sequence_length": "the peer has sequence numbers of another length; set sequence_bits to it",
     "out_of_resources": "the peer has as many peers as its peers_max allows; give that one a larger one",
 }
 
@@ -26,7 +29,7 @@ class Refusal:
     A session that does not come about, because one side refuses.
 
     name: of the peer; None: it has not said it
-    reason: "peers_max" where this side refuses, else what the peer said, such as "out_of_resources"
+    reason: "peers_max" or "length" where this side refuses, else what the peer said, such as "out_of_resources"
     count: how often it was refused
     """
 

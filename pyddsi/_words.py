@@ -41,6 +41,7 @@ EndReason = Literal[
     "declarations",
     "exited",
     "lease",
+    "length",
     "link",
     "local",
     "ordinary",

@@ -551,7 +551,8 @@ enum pyddsi_feature {
     PYDDSI_CAN_SPACE = 16,
     PYDDSI_CAN_FORGET = 32,
     PYDDSI_CAN_INCARNATION = 64,
-    PYDDSI_CAN_ALL = 127,
+    PYDDSI_CAN_WIDE = 8192, /* sequence numbers of 28 bits: bits 7 to 12 have other meanings */
+    PYDDSI_CAN_ALL = 8319,
 };
 
 /* Everything a node is told at its start. pyddsi_config_init fills it with good values. */
@@ -559,7 +560,7 @@ typedef struct {
     uint8_t id[16];
     uint8_t id_size;
     uint8_t role;         /* enum pyddsi_role */
-    uint8_t seq_bits;     /* 7 to 56 */
+    uint8_t seq_bits;     /* 7 to 56, where a peer does not tell its own length */
     uint8_t rid_bits;     /* width of a doubled id: 8, 16, 32, 64 */
     uint8_t commit_mode;  /* commits whose results may be outstanding beyond one */
     uint32_t features;    /* enum pyddsi_feature; 0: speak as zhe does */
@@ -712,6 +713,7 @@ enum pyddsi_end {
     PYDDSI_END_LINK = 1004,    /* the connection by which it was reached is over */
     PYDDSI_END_EXITED = 1005,  /* its process, on this machine, has ended */
     PYDDSI_END_LIMIT = 1006,   /* of a refusal: this node has peers_max peers */
+    PYDDSI_END_LENGTH = 1007,  /* of a refusal: its group has numbers of another length */
 };
 
 typedef struct {
@@ -821,8 +823,9 @@ typedef struct pyddsi_sim pyddsi_sim;
 typedef struct {
     uint32_t loss_ppm;
     uint32_t duplicate_ppm;
-    uint32_t reorder_ppm; /* the packet is held back, so that later ones pass it */
+    uint32_t reorder_ppm; /* the packet is held back, so that later ones pass it, */
     uint32_t corrupt_ppm; /* some of its bits are turned over */
+    uint64_t late_ns;     /* for up to so long, as is a second copy of it; 0: some ms */
     uint64_t delay_ns;
     uint64_t jitter_ns;  /* up to so much later; later packets do not pass it for that */
     uint64_t rate_bytes; /* per second; 0: no limit */

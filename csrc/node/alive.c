@@ -143,7 +143,7 @@ bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit
 {
     struct pdi_node_peer *who = &node->peers[peer];
     uint64_t count = (message->flags & PYDDSI_U) != 0 ? message->count : 0;
-    bool goes_on = (who->results >> conduit & 1) != 0 && message->sn != (count & node->seq.mask);
+    bool goes_on = (who->results >> conduit & 1) != 0 && message->sn != (count & who->seq.mask);
     who->renewed = who->renewed || goes_on;
     return goes_on;
 }

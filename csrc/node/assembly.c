@@ -199,7 +199,8 @@ int pdi_assembly_input(struct pdi_node *node, const struct pdi_arrival *arrival,
                        const pyddsi_message *message, uint64_t id, uint32_t *series, pdi_time now)
 {
     /* the first is never after this one */
-    uint64_t behind = (message->sn - message->first) & node->seq.mask;
+    const struct pdi_seq *seq = &node->peers[arrival->peer].seq;
+    uint64_t behind = pdi_seq_distance(seq, message->first, pdi_seq_wrap(seq, arrival->number));
     struct pdi_fragment piece = {
         .owner = pdi_arrival_owner(arrival),
         .number = arrival->number,

@@ -18,7 +18,7 @@ void pdi_turn_migrate(struct pdi_node *node, uint32_t peer, uint32_t conduit,
     struct pdi_order *left = pdi_node_order(node, peer, (uint32_t)message->left);
     int64_t last = (int64_t)message->last_reliable;
     if (left->synched) {
-        last = pdi_seq_unwrap(&node->seq, left->expected, message->last_reliable);
+        last = pdi_seq_unwrap(left->seq, left->expected, message->last_reliable);
         if (last < left->expected) {
             return; /* all of it has come */
         }

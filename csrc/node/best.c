@@ -35,7 +35,8 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
         plain = pdi_way_plain(node, conduit, model);
         model = &plain;
     }
-    uint32_t size = pdi_pack_size(node, conduit, model, conduit->best);
+    uint32_t size =
+        pdi_pack_size(conduit, model, conduit->best) + (conduit->leads ? PDI_LEAD_BYTES : 0);
     if (conduit->draft_size + size > conduit->packet_max) {
         if (conduit->sealed_size != 0) {
             pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_FULL, 0, 0,
@@ -44,6 +45,11 @@ static void draft(struct pdi_node *node, struct pdi_conduit *conduit, const stru
         seal(node, conduit);
     }
     uint8_t *at = conduit->draft + conduit->draft_size;
+    uint64_t led = conduit->draft_size != 0 ? conduit->draft_led : PDI_LED_NONE;
+    if (pdi_lead_due(conduit, conduit->best, led)) {
+        conduit->draft_led = pdi_lead_of(conduit, conduit->best);
+        at = pdi_lead_write(conduit, conduit->best, at);
+    }
     conduit->draft_size =
         (uint32_t)(pdi_pack_entry(node, conduit, model, bytes, conduit->best, at, &header) -
                    conduit->draft);
@@ -119,15 +125,18 @@ size_t pdi_best_piece(struct pdi_node *node, struct pdi_conduit *conduit, uint8_
         entry->first = conduit->best;
     }
     entry->size = conduit->big_left < conduit->big_piece ? conduit->big_left : conduit->big_piece;
-    if (pdi_pack_size(node, conduit, entry, conduit->best) > room) {
+    uint32_t lead = conduit->leads ? PDI_LEAD_BYTES : 0;
+    if (pdi_pack_size(conduit, entry, conduit->best) + lead > room) {
         entry->size = 0;
         conduit->big_left = 0; /* the driver's memory is smaller than it said */
         pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_SIZE, entry->space, entry->id, 1, node->now);
     }
     const uint8_t *bytes = pdi_window_data(&node->scratch, &conduit->big_loan) + done;
-    uint8_t *end = entry->size != 0
-                       ? pdi_pack_entry(node, conduit, entry, bytes, conduit->best, out, &header)
-                       : out;
+    uint8_t *end = out;
+    if (entry->size != 0) {
+        end = pdi_lead_write(conduit, conduit->best, out);
+        end = pdi_pack_entry(node, conduit, entry, bytes, conduit->best, end, &header);
+    }
     conduit->big_left -= entry->size;
     conduit->best += entry->size != 0;
     if (conduit->big_left == 0) {

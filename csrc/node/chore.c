@@ -127,6 +127,18 @@ static void refuse(struct pdi_node *node, const struct pdi_chore *chore, uint8_t
         node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .reason = reason, .to = chore->from});
 }
 
+/* Whether its numbers are of a length that there may be; else it is told that they are not, or will ask again. */
+static bool fits(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
+{
+    int status = pdi_lead_fits(node, chore);
+    if (status == PYDDSI_BAD_ARGUMENT) {
+        pdi_refusal_note(node, &chore->from, (pyddsi_bytes){chore->id, chore->id_size},
+                         PYDDSI_END_LENGTH, now);
+        refuse(node, chore, 4);
+    }
+    return status == PYDDSI_OK;
+}
+
 /* Whether this very session has ended here. Its sender does not know that yet, and would go on where it was: what we have
  * had, and not acknowledged in time, would come again. */
 static bool ended_before(const struct pdi_node *node, const struct pdi_chore *chore)
@@ -156,6 +168,9 @@ static void open_chore(struct pdi_node *node, const struct pdi_chore *chore, pdi
     }
     if (ended_before(node, chore)) {
         refuse(node, chore, 0); /* then it begins a new one */
+        return;
+    }
+    if (!fits(node, chore, now)) {
         return;
     }
     if (peer != PDI_NONE && pdi_session_established(node, peer)) {
@@ -220,6 +235,11 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
         return;
     }
     if (state < PDI_PEER_OPENING || state > PDI_PEER_OPENING_LAST) {
+        return;
+    }
+    struct pdi_chore told = *chore;
+    told.bits = who->bits; /* of our OPEN, which it took */
+    if (!fits(node, &told, now)) {
         return;
     }
     uint32_t other = pdi_session_find_id(node, chore->id, chore->id_size);

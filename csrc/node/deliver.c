@@ -201,7 +201,7 @@ static bool passes(struct pdi_node *node, const struct pdi_arrival *arrival, uin
         if (!barrier->begun) {
             barrier->begun = 1;
             barrier->last_reliable =
-                pdi_seq_unwrap(&node->seq, left->expected, (uint64_t)barrier->last_reliable);
+                pdi_seq_unwrap(left->seq, left->expected, (uint64_t)barrier->last_reliable);
         }
         if (left->expected <= barrier->last_reliable) {
             return false;

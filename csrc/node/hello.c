@@ -26,6 +26,7 @@ enum {
 };
 enum {
     FEATURES_VERSION = 1,
+    LENGTH_UNTOLD = 14,
     LEASE_UNITS_MAX = 21474836,
     TELL_HEAD = 16, /* bytes of a HELLO beside its locators, at most */
     MASK_BROKER = 1,
@@ -81,6 +82,17 @@ static uint8_t groups_in(const struct pdi_node *node, const pyddsi_endpoint *fro
     return groups;
 }
 
+/* The length of its numbers, which we follow; without features we do as zhe, who has one. */
+static void length_in(const struct pdi_node *node, uint64_t bits, size_t size,
+                      struct pdi_chore *chore)
+{
+    chore->bits = (uint8_t)bits;
+    if (bits < PDI_SEQ_BITS_MIN || bits > PDI_SEQ_BITS_MAX ||
+        (node->config.features == 0 && bits != node->config.seq_bits)) {
+        chore->refuse = size == 0 ? REFUSE(255) : REFUSE(4);
+    }
+}
+
 static void properties_in(const struct pdi_node *node, pyddsi_list properties,
                           struct pdi_chore *chore)
 {
@@ -91,10 +103,8 @@ static void properties_in(const struct pdi_node *node, pyddsi_list properties,
         }
         struct pdi_reader reader = {property.value.data, property.value.data + property.value.size};
         switch (property.id) {
-        case PROPERTY_SEQ_BITS:
-            if (chore->kind == PDI_CHORE_OPEN && number_in(&reader) != node->config.seq_bits) {
-                chore->refuse = property.value.size == 0 ? REFUSE(255) : REFUSE(4);
-            }
+        case PROPERTY_SEQ_BITS: /* of an OPEN; an ACCEPT has none, and is not refused */
+            length_in(node, number_in(&reader), property.value.size, chore);
             break;
         case PROPERTY_COMMIT_MODE:
             chore->commit_mode = number_in(&reader);
@@ -171,6 +181,7 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
                     pdi_time now)
 {
     chore->kind = PDI_CHORE_OPEN;
+    chore->bits = node->config.features != 0 ? LENGTH_UNTOLD : node->config.seq_bits;
     chore->lease = message->lease;
     chore->groups = groups_in(node, &chore->from, message->locators);
     chore->lone = message->locators.count == 0;
@@ -351,8 +362,8 @@ static pyddsi_list properties_of(const struct pdi_node *node, const struct pdi_n
     pyddsi_list list = {.data = scratch->properties};
     uint64_t features = node->config.features;
     /* with 14 bits zhe leaves it out; but one of 7 bits would then take us, and find a number too large later on */
-    if (opening && (node->config.seq_bits != 14 || features != 0)) {
-        property_out(scratch, &list, PROPERTY_SEQ_BITS, node->config.seq_bits, NULL);
+    if (opening && (who->bits != 14 || features != 0)) {
+        property_out(scratch, &list, PROPERTY_SEQ_BITS, who->bits, NULL);
     }
     if (node->config.commit_mode != 0) {
         property_out(scratch, &list, PROPERTY_COMMIT_MODE, node->config.commit_mode, NULL);

@@ -309,7 +309,7 @@ void pdi_member_end_lost(struct pdi_node *node, const struct pdi_conduit *condui
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined && member->detached &&
-            conduit->window.next - member->acked >= node->seq.half / 2) {
+            conduit->window.next - member->acked >= node->peers[peer].seq.half / 2) {
             pdi_session_end(node, peer, 3, 3 + 1, now);
         }
     }

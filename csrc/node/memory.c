@@ -117,7 +117,8 @@ static const char *fault_of(const pyddsi_config *config)
 uint32_t pdi_memory_entries(const struct pdi_node *node, uint32_t samples)
 {
     uint32_t entries = 2;
-    while (entries < samples && entries < PDI_WINDOW_ENTRIES_MAX && entries < node->seq.half / 2) {
+    uint64_t quarter = UINT64_C(1) << (node->config.seq_bits - 2);
+    while (entries < samples && entries < PDI_WINDOW_ENTRIES_MAX && entries < quarter) {
         entries *= 2;
     }
     return entries;
@@ -328,8 +329,8 @@ static void set_config(struct pdi_node *node, const pyddsi_config *config)
 {
     node->config = *config;
     node->unicast_id = (uint8_t)config->multicasts;
-    (void)pdi_seq_init(&node->seq, config->seq_bits);
-    while (node->config.order_max > node->seq.half / 2) {
+    uint64_t half = UINT64_C(1) << (config->seq_bits - 1);
+    while (node->config.order_max > half / 2) {
         node->config.order_max /= 2; /* numbers further apart could not be told */
     }
 }
@@ -344,7 +345,6 @@ size_t pdi_node_size(const pyddsi_config *config, const char **text)
         return 0;
     }
     struct pdi_node measure;
-    measure.seq = (struct pdi_seq){0};
     set_config(&measure, config);
     return lay_out(&measure, NULL, false);
 }
@@ -376,6 +376,7 @@ int pdi_node_init(struct pdi_node **made, const pyddsi_config *config, void *mem
                               .conduits = 0};
     (void)pdi_reading_init(&node->reading, &options);
     (void)lay_out(node, memory, zero);
+    pdi_lead_groups(node);
     node->now = node->told_all = now;
     pdi_timer_set(node, PDI_TIMER_SCOUT, now);
     *made = node;

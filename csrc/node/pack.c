@@ -50,10 +50,10 @@ uint64_t pdi_pack_samples(const struct pdi_entry *entry, const uint8_t *bytes)
 }
 
 /* The bytes of the packet that an entry needs. */
-uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit,
-                       const struct pdi_entry *entry, uint64_t number)
+uint32_t pdi_pack_size(const struct pdi_conduit *conduit, const struct pdi_entry *entry,
+                       uint64_t number)
 {
-    uint32_t size = 1 + pdi_vle_size(number & node->seq.mask) + entry->size;
+    uint32_t size = 1 + pdi_vle_size(number & conduit->seq.mask) + entry->size;
     if (conduit->id != 0) {
         size += conduit->id <= 4 ? 1 : 1 + pdi_vle_size(conduit->id);
     }
@@ -65,7 +65,7 @@ uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *co
         size += pdi_vle_size(entry->size);
     }
     if (entry->fragment) {
-        size += 1 + pdi_vle_size(entry->first & node->seq.mask);
+        size += 1 + pdi_vle_size(entry->first & conduit->seq.mask);
         size += entry->fragments != 0 ? pdi_vle_size(entry->fragments) : 0;
     }
     if (entry->space != 0) {
@@ -103,15 +103,16 @@ static uint8_t *put_space(uint8_t *at, unsigned space)
     return put(at, space);
 }
 
-static uint8_t *put_move(const struct pdi_node *node, const struct pdi_conduit *conduit,
-                         const struct pdi_move *move, unsigned space, uint8_t *at)
+static uint8_t *put_move(const struct pdi_conduit *conduit, const struct pdi_move *move,
+                         unsigned space, uint8_t *at)
 {
+    uint64_t mask = conduit->leads ? (UINT64_C(1) << PDI_WIDE_BITS) - 1 : conduit->seq.mask;
     at = put_space(pdi_pack_conduit(at, conduit->id), space);
     *at++ = PYDDSI_MIGRATE | PYDDSI_I;
     at = put(at, move->left);
     at = put(at, move->id);
-    at = put(at, move->last_reliable & node->seq.mask);
-    return put(at, move->last_best & node->seq.mask);
+    at = put(at, move->last_reliable & mask);
+    return put(at, move->last_best & mask);
 }
 
 /* Writes an entry at `at`, where pdi_pack_size bytes must be; answers where it ends. *header is the byte for the flag S. */
@@ -121,12 +122,12 @@ uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *c
 {
     if ((entry->mark & PDI_MARK_MIGRATE) != 0) {
         const struct pdi_move *move = move_of(node, conduit, number);
-        at = move != NULL ? put_move(node, conduit, move, entry->space, at) : at;
+        at = move != NULL ? put_move(conduit, move, entry->space, at) : at;
     }
     at = pdi_pack_conduit(at, conduit->id);
     if (entry->fragment) {
         *at++ = (uint8_t)(PYDDSI_FRAG | (entry->fragments != 0 ? PYDDSI_N : 0));
-        at = put(at, entry->first & node->seq.mask);
+        at = put(at, entry->first & conduit->seq.mask);
         if (entry->fragments != 0) {
             at = put(at, entry->fragments);
         }
@@ -134,7 +135,7 @@ uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *c
     at = put_space(at, entry->space);
     *header = at;
     *at++ = (uint8_t)(entry->kind | entry->flags);
-    at = put(at, number & node->seq.mask);
+    at = put(at, number & conduit->seq.mask);
     if (has_id(entry)) {
         at = put(at, entry->id);
         if ((entry->flags & PYDDSI_A) != 0) {

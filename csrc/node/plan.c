@@ -39,6 +39,7 @@ void pdi_plan_features(struct pdi_node *node)
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         node->out[i].features = all;
     }
+    pdi_lead_groups(node);
 }
 
 /* Whether a way that changes by itself leads to the only peer there is: one to whom nothing can say where it goes on would

@@ -83,10 +83,15 @@ static enum pyddsi_reason why_outside(const struct pdi_node *node, uint32_t peer
     return opening ? PYDDSI_BY_NOT_SYNCHED : PYDDSI_BY_EXPIRED_PEER;
 }
 
-/* A PONG in front of a SYNCH has the mark of the session that this is for. (Alone it may be the answer to a PING.) */
+/* A PONG in front of a SYNCH has the mark of the session that this is for, one in front of numbers may have the bits above
+ * them. (Alone it may be the answer to a PING.) */
 static void marked(struct pdi_node *node, const struct pdi_node_peer *who, uint64_t hash)
 {
-    node->personal = hash == pdi_session_mark(who->session, who->secret);
+    if ((who->features & PYDDSI_CAN_WIDE) != 0 && (hash & PDI_MARK_BIT) == 0) {
+        pdi_lead_read(node, hash);
+        return;
+    }
+    node->personal = hash == pdi_session_mark(who->session, who->secret, who->features);
     node->foreign = !node->personal && who->session != 0;
 }
 
@@ -97,21 +102,23 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     pyddsi_decoder decoder;
     pyddsi_message message;
     int status;
+    pdi_lead_reading(node, inside ? &node->peers[peer] : NULL);
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
-    node->personal = node->foreign = 0;
+    node->personal = node->foreign = node->led_bits = 0;
     bool doubted = inside && node->peers[peer].probes != 0;
     bool believes = false;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
         believes = believes || message.kind == PYDDSI_PING || message.kind == PYDDSI_ACKNACK;
-        if (inside && message.kind == PYDDSI_PONG) {
+        if (inside && message.kind == PYDDSI_PONG && decoder.at < packet.size) {
             marked(node, &node->peers[peer], message.hash);
-        }
-        if (of_a_session(&message)) {
+        } else if (of_a_session(&message)) {
             pdi_hello_input(node, &message, from, peer, now);
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
                    message.kind == PYDDSI_RSPACE) {
             continue;
+        } else if (inside && !pdi_lead_widen(node, &node->peers[peer], &message)) {
+            pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         } else if (doubted && inside) {
             pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         } else if (inside && message.conduit < limit_of(node, &message) &&

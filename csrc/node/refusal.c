@@ -32,8 +32,10 @@ void pdi_refusal_note(struct pdi_node *node, const pyddsi_endpoint *endpoint, py
                       uint32_t reason, pdi_time now)
 {
     pyddsi_refusal *one = place_for(node, endpoint);
-    bool ours = reason == PYDDSI_END_LIMIT;
-    pdi_drop(node, PYDDSI_AT_INPUT, ours ? PYDDSI_BY_PEERS_MAX : PYDDSI_BY_REFUSED, 0, 0, 1, now);
+    enum pyddsi_reason line = reason == PYDDSI_END_LIMIT    ? PYDDSI_BY_PEERS_MAX
+                              : reason == PYDDSI_END_LENGTH ? PYDDSI_BY_UNSUPPORTED
+                                                            : PYDDSI_BY_REFUSED;
+    pdi_drop(node, PYDDSI_AT_INPUT, line, 0, 0, 1, now);
     if (one == NULL || id.size > PYDDSI_ID_MAX) {
         return;
     }
@@ -57,7 +59,7 @@ void pdi_refusal_note(struct pdi_node *node, const pyddsi_endpoint *endpoint, py
     }
 }
 
-/* Whether a CLOSE answers our OPEN. Reason 0 is no refusal: the peer begins another session. */
+/* Whether a CLOSE answers an OPEN of ours, and ends no session. Reason 0 is no refusal: the peer begins another session. */
 bool pdi_refusal_close(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                        pdi_time now)
 {
@@ -67,7 +69,7 @@ bool pdi_refusal_close(struct pdi_node *node, uint32_t peer, const pyddsi_messag
         pdi_refusal_note(node, &node->peers[peer].endpoint, message->id, (uint32_t)message->reason,
                          now);
     }
-    return opening;
+    return opening || pdi_lead_answered(node, peer, message->reason);
 }
 
 /* There is a session with this address. */

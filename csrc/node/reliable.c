@@ -35,7 +35,7 @@ static bool draining(struct pdi_conduit *conduit)
     }
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     uint32_t used = span.next - span.base;
-    uint32_t entries = conduit->window.entries_max;
+    uint32_t entries = conduit->numbers_max;
     if (used == 0 ||
         (used <= entries - entries / 4 &&
          pdi_window_room(&conduit->window, conduit->window.size / 4, 1) == PYDDSI_OK)) {
@@ -48,11 +48,13 @@ static bool draining(struct pdi_conduit *conduit)
 int pdi_reliable_room(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t size,
                       uint32_t numbers)
 {
-    if (size > conduit->window.size || numbers > conduit->window.entries_max) {
+    if (size > conduit->window.size || numbers > conduit->numbers_max) {
         return PYDDSI_BAD_ARGUMENT;
     }
+    struct pdi_window_span span = pdi_window_span(&conduit->window);
+    bool many = span.next - span.base > conduit->numbers_max - numbers;
     int status =
-        draining(conduit) ? PYDDSI_AGAIN : pdi_window_room(&conduit->window, size, numbers);
+        draining(conduit) || many ? PYDDSI_AGAIN : pdi_window_room(&conduit->window, size, numbers);
     if (status == PYDDSI_AGAIN && !conduit->draining) {
         /* Full: what waits must go, and the receivers must say how far they are. */
         conduit->draining = 1;
@@ -98,13 +100,13 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         pdi_timer_set(node, pdi_timer_conduit(node, conduit->number),
                       pdi_time_add(now, conduit->synch_wait));
     }
-    if (conduit->detached != 0 && ((first ^ next) & ~(node->seq.half / 16 - 1)) != 0) {
+    if (conduit->detached != 0 && ((first ^ next) & ~(conduit->seq.half / 16 - 1)) != 0) {
         pdi_member_end_lost(node, conduit,
                             now); /* every sixteenth of half a circle is often enough */
     }
     for (uint64_t number = first; number != next; number++) {
         const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
-        conduit->waiting += pdi_pack_size(node, conduit, entry, number);
+        conduit->waiting += pdi_pack_size(conduit, entry, number);
     }
     if (conduit->members == 0) {
         /* Nobody is to have it, so nobody will acknowledge it. */
@@ -221,12 +223,13 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
     uint64_t next = conduit->window.next;
     uint64_t base = pdi_conduit_base(conduit);
     uint64_t bit = UINT64_C(1) << pdi_conduit_bit(node, conduit);
-    uint64_t ahead = (next - message->sn) & node->seq.mask; /* how far behind next it is */
+    const struct pdi_seq *seq = &node->peers[peer].seq;
+    uint64_t ahead = (next - message->sn) & seq->mask; /* how far behind next it is */
     struct pdi_member *member = pdi_node_member(node, conduit, peer);
     uint64_t knows = member->begun ? member->acked : member->from;
     uint64_t least = member->joined && knows < base ? knows : base;
     if (next - least >=
-        node->seq.half) { /* a detached one, so far behind that its numbers mean nothing */
+        seq->half) { /* a detached one, so far behind that its numbers mean nothing */
         least = base;
     }
     if (ahead > next - least) {

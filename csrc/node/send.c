@@ -1,4 +1,4 @@
-/* send.c - what goes out next.
+/* send.c - what goes out next. It is long, since all that leaves is chosen here.
  *
  * Nothing is queued as a finished packet but the drafts of best effort: what must go is a mark (an ACKNACK for that
  * conduit, a SYNCH on this one, these entries again), and the packet is made when the driver asks for one. So a mark that
@@ -48,13 +48,15 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     uint64_t base = peer == PDI_NONE ? pdi_member_base(node, conduit) : pdi_conduit_base(conduit);
     uint64_t outstanding = next - base;
     size_t size = 0;
+    bool led = peer == PDI_NONE || (node->peers[peer].features & PYDDSI_CAN_WIDE) != 0;
     pyddsi_fault fault;
     if (peer != PDI_NONE) {
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined && member->acked > next) {
             next = member->acked; /* it begins behind what is still to be sent */
             outstanding = 0;
-        } else if (member->joined && !member->begun && next - member->from < node->seq.half) {
+        } else if (member->joined && !member->begun &&
+                   next - member->from < node->peers[peer].seq.half) {
             /* It asks for what the window is past as well, and is told, and reports that. */
             outstanding = next - member->from;
         } else if (member->joined && next - member->acked < outstanding) {
@@ -62,7 +64,7 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
         }
         const struct pdi_node_peer *who = &node->peers[peer];
         pyddsi_message mark = {.kind = PYDDSI_PONG,
-                               .hash = pdi_session_mark(who->mine, who->proof)};
+                               .hash = pdi_session_mark(who->mine, who->proof, who->features)};
         if (who->session != 0) {
             (void)pdi_encode_message(&mark, out, room, &size, &fault);
         }
@@ -70,10 +72,11 @@ static size_t write_synch(struct pdi_node *node, struct pdi_conduit *conduit, ui
     pyddsi_message message = {
         .kind = PYDDSI_SYNCH,
         .flags = (uint8_t)(PYDDSI_R | (s ? PYDDSI_S : 0) | (outstanding != 0 ? PYDDSI_U : 0)),
-        .sn = next & node->seq.mask,
+        .sn = next & conduit->seq.mask,
         .count = outstanding,
     };
-    size = (size_t)(pdi_pack_conduit(out + size, conduit->id) - out);
+    uint8_t *at = led ? pdi_lead_write(conduit, next, out + size) : out + size;
+    size = (size_t)(pdi_pack_conduit(at, conduit->id) - out);
     if (pdi_encode_message(&message, out, room, &size, &fault) != PYDDSI_OK) {
         return 0;
     }
@@ -129,7 +132,7 @@ static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *
                          uint32_t in_packet, size_t bytes, pdi_time now)
 {
     struct pdi_window_span span = pdi_window_span(&conduit->window);
-    uint32_t quarter = conduit->window.entries_max / 4 + 1;
+    uint32_t quarter = conduit->numbers_max / 4 + 1;
     uint32_t outstanding = span.next - span.base;
     pdi_time synch = node->config.synch_ms * PDI_TIME_MS;
     pdi_time rtt = 2 * PDI_TIME_US * node->config.rtt_us;
@@ -148,13 +151,19 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
     uint8_t *at = out;
     uint8_t *limit = out + room;
     uint8_t *header = NULL;
+    uint64_t led = PDI_LED_NONE;
     uint32_t sent_us = (uint32_t)(now / PDI_TIME_US);
     while (number != end) { /* at most the window's entries, and a packet's bytes */
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
-        uint32_t size = pdi_pack_size(node, conduit, entry, number);
-        if ((size_t)(limit - at) < size) {
+        uint32_t size = pdi_pack_size(conduit, entry, number);
+        bool lead = pdi_lead_due(conduit, number, led);
+        if ((size_t)(limit - at) < size + (lead ? PDI_LEAD_BYTES : 0)) {
             PDI_CHECK(at != out); /* what does not fit an empty packet would stay for ever */
             break;
+        }
+        if (lead) {
+            led = pdi_lead_of(conduit, number);
+            at = pdi_lead_write(conduit, number, at);
         }
         entry->sent_us = sent_us;
         at = pdi_pack_entry(node, conduit, entry, window->memory + entry->at, number, at, &header);
@@ -203,14 +212,20 @@ static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t 
     uint64_t base = window->next - ((uint32_t)window->next - span.base);
     uint64_t number = conduit->wanted_from > base ? conduit->wanted_from : base;
     uint8_t *at = out, *limit = out + room, *header = NULL;
+    uint64_t led = PDI_LED_NONE;
     for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
         if ((entry->mark & PDI_MARK_WANTED) == 0) {
             continue;
         }
-        uint32_t size = pdi_pack_size(node, conduit, entry, number);
-        if ((size_t)(limit - at) < size) {
+        uint32_t size = pdi_pack_size(conduit, entry, number);
+        bool lead = pdi_lead_due(conduit, number, led);
+        if ((size_t)(limit - at) < size + (lead ? PDI_LEAD_BYTES : 0)) {
             break;
+        }
+        if (lead) {
+            led = pdi_lead_of(conduit, number);
+            at = pdi_lead_write(conduit, number, at);
         }
         entry->mark = (uint8_t)((entry->mark & ~PDI_MARK_WANTED) | PDI_MARK_RESENT);
         entry->sent_us = (uint32_t)(now / PDI_TIME_US);

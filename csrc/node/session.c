@@ -6,8 +6,8 @@
  *        └──────────────────── OPEN ────────────────────────┘   bad bytes       of it is cleaned up
  *
  * Only housekeeping makes and cleans up: the receive side says what it heard in chores (chore.c), and marks a session as
- * EXPIRED, no more; so nothing is torn down under its feet, nor under an application that holds a loan (the BUSY
- * count).
+ * EXPIRED, no more; so nothing is torn down under its feet, nor under a loan (the BUSY count). The file is
+ * long, since what a slot begins with and what it ends with stand together.
  */
 #include "node/state.h"
 
@@ -154,6 +154,7 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     int status =
         pdi_window_init(&conduit->window, memory, bytes, entry, entries, regions, entries * 2);
     pdi_window_start(&conduit->window, first);
+    pdi_lead_unicast(node, conduit);
     node->narrow += conduit->packet_max != node->config.packet_max;
     return status == PYDDSI_OK;
 }
@@ -228,7 +229,7 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     who->reconnects = was_here(node, chore->id, chore->id_size);
     who->id_size = chore->id_size;
     memcpy(who->id, chore->id, chore->id_size);
-    who->features = chore->features & node->config.features;
+    pdi_lead_adopt(node, who, chore);
     for (uint32_t i = 0; who->incarnation != chore->incarnation && i < node->config.conduits_in;
          i++) {
         pdi_node_order(node, peer, i)->best_seen = 0; /* what came here was of somebody else */
@@ -317,6 +318,7 @@ uint32_t pdi_session_claim(struct pdi_node *node, const struct pdi_chore *chore)
     if (!pdi_endpoint_equal(&who->endpoint, &chore->from)) {
         who->incarnation = 0;
     }
+    pdi_lead_claim(node, who, &chore->from);
     who->session = who->secret = 0;
     who->mine = ++node->sessions;
     who->proof = pdi_sip(node->secret, (uint64_t[]){node->config.incarnation, who->mine}, 2);

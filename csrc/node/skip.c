@@ -99,7 +99,8 @@ void pdi_skip_over(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time 
     if (pdi_conduit_base(conduit) != conduit->window.next) {
         return;
     }
-    uint64_t most = node->peers[conduit->peer].features != 0 ? node->seq.half / 2 : 0;
+    const struct pdi_node_peer *who = &node->peers[conduit->peer];
+    uint64_t most = who->features != 0 ? who->seq.half / 2 : 0;
     uint64_t hole = conduit->skipped < most ? conduit->skipped : most;
     if (conduit->skipped != hole) {
         pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_GAP, 0, 0, conduit->skipped - hole, now);

@@ -113,14 +113,18 @@ struct pdi_conduit {
     uint32_t peer;   /* of a unicast conduit, else PDI_NONE */
     uint16_t id;     /* on the wire */
     uint8_t open;
-    uint8_t draining;    /* was full, and stays closed until there is some room (hysteresis) */
-    uint8_t flush;       /* what waits may go now */
-    uint8_t synch;       /* a SYNCH is to go: 1 without, 2 with S */
-    uint8_t level;       /* of a group: somebody may have all there is, and owes from the next on */
-    uint32_t features;   /* what every receiver of its packets can */
-    uint32_t packet_max; /* its packets have so many bytes at most */
-    uint32_t members;    /* that hold the window, */
-    uint32_t detached;   /* and that it does not wait for */
+    uint8_t draining;   /* was full, and stays closed until there is some room (hysteresis) */
+    uint8_t flush;      /* what waits may go now */
+    uint8_t synch;      /* a SYNCH is to go: 1 without, 2 with S */
+    uint8_t level;      /* of a group: somebody may have all there is, and owes from the next on */
+    uint8_t bits;       /* length of its numbers on the wire, */
+    uint8_t leads;      /* and what is above is told in front of them (lead.c) */
+    struct pdi_seq seq; /* the arithmetic of that length */
+    uint32_t numbers_max; /* unacknowledged at once; more could not be told apart */
+    uint32_t features;    /* what every receiver of its packets can */
+    uint32_t packet_max;  /* its packets have so many bytes at most */
+    uint32_t members;     /* that hold the window, */
+    uint32_t detached;    /* and that it does not wait for */
 
     uint64_t sent;             /* numbers before this one have been sent once */
     uint32_t waiting;          /* bytes of packet that the unsent ones need */
@@ -143,6 +147,7 @@ struct pdi_conduit {
     uint32_t draft_size;
     uint32_t draft_samples; /* messages, */
     uint64_t draft_more;    /* and the samples in batches beyond one for each */
+    uint64_t draft_led;     /* what its last lead says */
     uint64_t sealed_more;
     pdi_time draft_at;    /* it must go then */
     struct pdi_entry big; /* a large sample of best effort, leaving in fragments */
@@ -165,6 +170,9 @@ struct pdi_node_peer {
     uint8_t id_size;    /* 0 while only a HELLO was heard */
     uint8_t known;      /* a session has been announced to the application */
     uint8_t reconnects; /* a session of this id was there before: it is told as a reconnect */
+    uint8_t told;       /* the length that its last OPEN told; 0: none came from its address */
+    uint8_t bits;       /* length of its numbers on the wire, */
+    struct pdi_seq seq; /* and of those we reckon with: PDI_WIDE_BITS where it can */
     uint32_t features;
     uint64_t incarnation;
     uint64_t session; /* what it calls this session; 0: not told */
@@ -309,6 +317,7 @@ struct pdi_chore {
     uint8_t lone;
     uint8_t token_size;
     uint8_t token[32];
+    uint8_t bits;    /* the length of its numbers */
     uint16_t refuse; /* reason + 1, or 0 */
     uint32_t features;
     uint64_t lease;
@@ -445,8 +454,7 @@ struct pdi_puller {
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): likewise. */
 struct pdi_node {
     pyddsi_config config;
-    struct pdi_seq seq;
-    pyddsi_reading reading;
+    pyddsi_reading reading; /* its length of numbers is that of the peer read last */
     uint64_t hash_seed[2];
     uint64_t secret[2]; /* the key of all secrets that we tell */
     pdi_time now;
@@ -502,6 +510,8 @@ struct pdi_node {
     uint32_t last_sender; /* whose packet came last */
     uint8_t personal; /* the packet at hand has its session's mark: its SYNCH is for us alone; */
     uint8_t foreign;  /* or that of another session of its sender */
+    uint8_t led_bits; /* the length that the packet's lead told; 0: there was none yet, */
+    uint64_t led;     /* and the bits above */
     uint16_t *parts;  /* [order]: samples of the batch at its head that have been delivered */
     uint8_t kick;     /* something has changed for which held ones may wait */
     struct pdi_pool pool;
@@ -609,10 +619,47 @@ static inline struct pdi_conduit *pdi_node_unicast(const struct pdi_node *node, 
     return &node->out[node->config.multicasts + peer];
 }
 
-/* What a SYNCH for one peer is led by, so that one of an earlier session, or for others, is not taken for it. */
-static inline uint16_t pdi_session_mark(uint64_t session, uint64_t secret)
+/* What a SYNCH for one peer is led by, so that one of an earlier session, or for others, is not taken for it. Where there
+ * are leads, the top bit tells the two apart. */
+#define PDI_MARK_BIT UINT16_C(0x8000)
+static inline uint16_t pdi_session_mark(uint64_t session, uint64_t secret, uint32_t features)
 {
-    return (uint16_t)((session ^ secret) * UINT64_C(0x9e3779b97f4a7c15) >> 48);
+    uint16_t mark = (uint16_t)((session ^ secret) * UINT64_C(0x9e3779b97f4a7c15) >> 48);
+    return (features & PYDDSI_CAN_WIDE) != 0 ? mark | PDI_MARK_BIT : mark;
+}
+
+/* lead.c: the bits of a number above those in the message */
+#define PDI_WIDE_BITS  28
+#define PDI_LEAD_BITS  14 /* of what one lead says */
+#define PDI_LEAD_BYTES 7U /* that leads take before one message, at most */
+#define PDI_LED_NONE   UINT64_MAX
+uint8_t *pdi_lead_write(const struct pdi_conduit *conduit, uint64_t number, uint8_t *at);
+void pdi_lead_read(struct pdi_node *node, uint64_t hash);
+bool pdi_lead_widen(const struct pdi_node *node, const struct pdi_node_peer *who,
+                    pyddsi_message *message);
+int pdi_lead_fits(struct pdi_node *node, const struct pdi_chore *chore);
+bool pdi_lead_answered(const struct pdi_node *node, uint32_t peer, uint64_t reason);
+void pdi_lead_claim(const struct pdi_node *node, struct pdi_node_peer *who,
+                    const pyddsi_endpoint *from);
+void pdi_lead_unicast(const struct pdi_node *node, struct pdi_conduit *conduit);
+void pdi_lead_adopt(const struct pdi_node *node, struct pdi_node_peer *who,
+                    const struct pdi_chore *chore);
+void pdi_lead_order(const struct pdi_node *node, const struct pdi_node_peer *who,
+                    struct pdi_kept *kept, struct pdi_order *order);
+void pdi_lead_groups(struct pdi_node *node);
+void pdi_lead_reading(struct pdi_node *node, const struct pdi_node_peer *who);
+
+/* What a lead says of this number. */
+static inline uint64_t pdi_lead_of(const struct pdi_conduit *conduit, uint64_t number)
+{
+    uint64_t low = conduit->bits < PDI_LEAD_BITS ? conduit->seq.mask : (1U << PDI_LEAD_BITS) - 1;
+    return number & ~low & ((UINT64_C(1) << PDI_WIDE_BITS) - 1);
+}
+
+/* Whether a message of this number must be led, in a packet whose last lead said `led`. */
+static inline bool pdi_lead_due(const struct pdi_conduit *conduit, uint64_t number, uint64_t led)
+{
+    return conduit->leads && pdi_lead_of(conduit, number) != led;
 }
 
 /* memory.c */
@@ -861,8 +908,8 @@ void pdi_stream_tick(struct pdi_node *node, pdi_time now);
 void pdi_stream_forget(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 
 /* pack.c: entries to packets */
-uint32_t pdi_pack_size(const struct pdi_node *node, const struct pdi_conduit *conduit,
-                       const struct pdi_entry *entry, uint64_t number);
+uint32_t pdi_pack_size(const struct pdi_conduit *conduit, const struct pdi_entry *entry,
+                       uint64_t number);
 uint8_t *pdi_pack_entry(const struct pdi_node *node, const struct pdi_conduit *conduit,
                         const struct pdi_entry *entry, const uint8_t *bytes, uint64_t number,
                         uint8_t *at, uint8_t **header);

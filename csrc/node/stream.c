@@ -115,7 +115,8 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         uint32_t half = conduit_of(node, flow)->window.size / 2;
         piece = piece < half ? piece : half; /* a piece must fit beside the one before it */
     }
-    if (room != PYDDSI_OK || total / piece >= UINT32_MAX || total / piece >= node->seq.mask) {
+    if (room != PYDDSI_OK || total / piece >= UINT32_MAX ||
+        total / piece + 1 >= UINT64_C(1) << node->config.seq_bits) {
         /* pieces are known by the number of the first, which must not come round again */
         finish(node, publisher);
         return room != PYDDSI_OK ? room : PYDDSI_BAD_ARGUMENT;

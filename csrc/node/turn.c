@@ -22,11 +22,12 @@ static struct pdi_kept remember(const struct pdi_arrival *arrival, const pyddsi_
 }
 
 /* The message that was remembered. */
-static void recall(const struct pdi_node *node, const struct pdi_kept *kept, uint32_t conduit,
-                   pyddsi_message *message)
+static void recall(struct pdi_node *node, const struct pdi_kept *kept, uint32_t peer,
+                   uint32_t conduit, pyddsi_message *message)
 {
     pyddsi_decoder decoder;
     const uint8_t *data = pdi_pool_data(&node->pool, kept->slot);
+    pdi_lead_reading(node, &node->peers[peer]);
     pdi_decoder_init(&decoder, &node->reading, data, (size_t)kept->at + kept->size);
     decoder.at = kept->at;
     (void)pdi_decoder_next(&decoder, message); /* it was decoded before */
@@ -94,7 +95,7 @@ static void proceed(struct pdi_node *node, uint32_t peer, uint32_t conduit, pdi_
         }
         pyddsi_message message;
         uint32_t slot = kept->slot;
-        recall(node, kept, conduit, &message);
+        recall(node, kept, peer, conduit, &message);
         arrival.slot = slot;
         arrival.number = order->expected;
         if (handle(node, &arrival, &message, now) == PYDDSI_AGAIN) {
@@ -279,7 +280,7 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
                        : pdi_order_ask(order, now, pdi_rtt_wait(&who->rtt) / 2, &message.sn,
                                        &message.mask);
     if (starved) {
-        message.sn = pdi_seq_wrap(&node->seq, order->expected);
+        message.sn = pdi_seq_wrap(order->seq, order->expected);
     }
     if (!nack && !answer) {
         return 0;
@@ -289,7 +290,9 @@ size_t pdi_receive_write_ack(struct pdi_node *node, uint32_t peer, uint32_t cond
     }
     message.flags = nack ? PYDDSI_M : 0;
     pdi_turn_watch(node, peer, conduit);
-    size_t size = (size_t)(pdi_pack_conduit(out, conduit) - out);
+    const struct pdi_conduit *back = pdi_node_unicast(node, peer);
+    size_t size = (size_t)(pdi_pack_conduit(pdi_lead_write(back, message.sn, out), conduit) - out);
+    message.sn &= back->seq.mask;
     pyddsi_fault fault;
     if (pdi_encode_message(&message, out, room, &size, &fault) != PYDDSI_OK) {
         return 0;
@@ -353,7 +356,7 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
         uint32_t index = peer * node->config.conduits_in + conduit;
         struct pdi_kept *kept = &node->kept[(size_t)index * node->config.order_max];
         int64_t best = best_next(node, peer, conduit);
-        (void)pdi_order_init(&node->orders[index], &node->seq, kept, node->config.order_max);
+        pdi_lead_order(node, &node->peers[peer], kept, &node->orders[index]);
         node->orders[index].best_seen = best != 0;
         node->orders[index].best_next = best;
         bool plain = node->peers[peer].session == 0;

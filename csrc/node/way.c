@@ -11,11 +11,17 @@
 
 /* ---- sizes ---- */
 
+/* Of the leads that may stand before a message. */
+static uint32_t lead_max(const struct pdi_node *node)
+{
+    return (node->config.features & PYDDSI_CAN_WIDE) != 0 ? PDI_LEAD_BYTES : 0;
+}
+
 /* Bytes of header that a message like the model needs at most. */
 uint32_t pdi_way_overhead(const struct pdi_node *node, const struct pdi_entry *model, bool fragment)
 {
     uint32_t sn = ((uint32_t)node->config.seq_bits + 6) / 7;
-    uint32_t size = 3 + 1 + sn + (model->space > 4 ? 3 : model->space != 0);
+    uint32_t size = 3 + 1 + sn + lead_max(node) + (model->space > 4 ? 3 : model->space != 0);
     size +=
         model->kind == PYDDSI_SDATA || model->kind == PYDDSI_BDATA ? pdi_vle_size(model->id) : 0;
     size += (model->flags & PYDDSI_A) != 0 ? pdi_vle_size(model->data_id) : 0;

@@ -286,8 +286,10 @@ static void check_hole(struct pdi_audit *audit, struct pdi_audience *audience,
 static bool came_round(const struct pdi_audit *audit, const struct pdi_audience *audience,
                        const struct pdi_author *author, uint32_t number, uint32_t last, bool had)
 {
-    uint8_t bits = audit->world->nodes[author->node].config.seq_bits;
-    if (author->topic.reliable)
+    const pyddsi_config *from = &audit->world->nodes[author->node].config;
+    uint8_t bits = from->seq_bits;
+    uint32_t features = from->features & audit->world->nodes[audience->node].config.features;
+    if (author->topic.reliable || (features & PYDDSI_CAN_WIDE) != 0)
         return false;
     if (number >= last)
         return had;

@@ -257,3 +257,54 @@ void pdi_scenario_wrap(struct pdi_play *play)
         writer->options.way = PYDDSI_WAY_EACH;
     pdi_scenario_reader(play, 1, 1)->options.depth = 256;
 }
+
+/* Of `count` nodes the last one speaks as zhe, if any does: what is late for it comes to the others alone. */
+void pdi_scenario_rounds(struct pdi_play *play)
+{
+    static const uint8_t lengths[] = {7, 7, 8, 10, 14};
+    pyddsi_sim_link link = pdi_scenario_good_link(play), late;
+    int count = (int)between(play, 2, 4);
+    bool zhe = count > 2 && chance(play, 1, 2);
+    play->config.lease_ms = 2000;
+    play->config.seq_bits = lengths[between(play, 0, 4)];
+    bool longest = play->config.seq_bits == 14;
+    for (int i = 0; i < PYDDSI_MULTICASTS_MAX; i++) {
+        play->config.multicast_samples[i] = longest ? 256 : 32;
+        play->config.multicast_bytes[i] = 65536;
+    }
+    play->config.unicast_samples = longest ? 128 : 32;
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        if (zhe && i == count - 1)
+            config.features = 0;
+        (void)pdi_play_node(play, &config);
+    }
+    link.delay_ns = between(play, 20, 300) * PDI_TIME_US;
+    link.jitter_ns = 0;
+    pdi_scenario_links(play, &link);
+    late = link;
+    late.reorder_ppm = (uint32_t)between(play, 1000, 20000);
+    late.duplicate_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 1000, 20000) : 0;
+    late.late_ns = between(play, 100, 1500) * MS;
+    for (int from = 0; from < count; from++) {
+        for (int to = 0; to < count - zhe; to++)
+            (void)pdi_world_link_set(&play->world, from, to, from < count - zhe ? &late : &link);
+    }
+    uint64_t writers = between(play, 1, 2);
+    for (uint64_t id = 1; id <= writers; id++) {
+        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        writer->size_max = PDI_AUDIT_STUB;
+        writer->interval = longest ? 60 * PDI_TIME_US : between(play, 300, 1500) * PDI_TIME_US;
+        writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
+        if (id == 2 && chance(play, 1, 2)) {
+            writer->options.reliability = PYDDSI_BEST_EFFORT;
+            writer->topic.reliable = 0;
+        }
+        for (int to = 1; to < count; to++)
+            pdi_scenario_reader(play, to, id)->options.depth = 256;
+    }
+    if (longest) { /* 16,384 numbers in a second */
+        play->half = 1700 * MS;
+        play->stop = 2000 * MS;
+    }
+}

@@ -188,6 +188,44 @@ void pdi_scenario_star_run(struct pdi_play *play)
     }
 }
 
+void pdi_scenario_lengths(struct pdi_play *play)
+{
+    static const uint8_t lengths[] = {7, 8, 11, 14, 28, 56};
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    int count = (int)between(play, 2, 5);
+    uint8_t other = lengths[between(play, 0, 5)];
+    if (chance(play, 1, 2))
+        link.loss_ppm = (uint32_t)between(play, 0, 50000);
+    play->config.lease_ms = 2000;
+    play->config.seq_bits = lengths[between(play, 0, 5)];
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        if (i == 0 || (i > 1 && chance(play, 1, 3))) {
+            config.features = 0;
+            config.incarnation = 0;
+            config.seq_bits = other;
+        }
+        int node = pdi_play_node(play, &config);
+        if (i == 0 && chance(play, 1, 2)) { /* it comes while data flows */
+            pdi_play_absent(play, node);
+            (void)pdi_play_fault(play, PDI_FAULT_RESTART, node, 1, moment(play));
+        }
+    }
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = id == 1 ? 1 : any_node(play, count);
+        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        writer->size_max = PDI_AUDIT_STUB;
+        writer->interval = between(play, 1, 10) * MS;
+        writer->options.way = any_way(play);
+        for (int to = 0; to < count; to++) {
+            if (to != from)
+                pdi_scenario_reader(play, to, id)->delay_max = between(play, 0, 3) * MS;
+        }
+    }
+}
+
 void pdi_scenario_client(struct pdi_play *play)
 {
     pyddsi_sim_link link = pdi_scenario_good_link(play);

@@ -176,8 +176,9 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         pdi_world_log_add(world, sent, to, at, PYDDSI_SIM_LOST, sent->data);
         return;
     }
+    uint64_t span = quality->late_ns != 0 ? quality->late_ns : REORDER_SPAN;
     if (quality->reorder_ppm != 0 && pdi_rand_chance(&link->rand, quality->reorder_ppm, PPM)) {
-        at += REORDER_MIN + pdi_rand_below(&link->rand, REORDER_SPAN);
+        at += REORDER_MIN + pdi_rand_below(&link->rand, span);
         world->reordered++;
     } else {
         if (at <= link->last)
@@ -187,7 +188,7 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
     launch(world, link, sent, to, at, PYDDSI_SIM_DELIVERED);
     if (quality->duplicate_ppm != 0 && pdi_rand_chance(&link->rand, quality->duplicate_ppm, PPM)) {
         world->duplicated++;
-        at += 1 + pdi_rand_below(&link->rand, REORDER_SPAN);
+        at += 1 + pdi_rand_below(&link->rand, span);
         launch(world, link, sent, to, at, PYDDSI_SIM_DUPLICATED);
     }
 }

@@ -37,6 +37,12 @@ static void limit(pyddsi_reading *reading, unsigned type, unsigned bits)
     reading->bytes[type] = (uint8_t)((machine_bits(bits) + 6) / 7);
 }
 
+void pdi_reading_numbers(pyddsi_reading *reading, unsigned bits)
+{
+    reading->options.seq_bits = (uint8_t)bits;
+    limit(reading, PYDDSI_TYPE_SN, bits);
+}
+
 int pdi_reading_init(pyddsi_reading *reading, const pyddsi_options *options)
 {
     unsigned seq_bits = options->seq_bits, rid_bits = options->rid_bits;
@@ -51,14 +57,13 @@ int pdi_reading_init(pyddsi_reading *reading, const pyddsi_options *options)
         rid_bits = zhe ? ZHE_RID_BITS : 64;
     memset(reading, 0, sizeof(*reading));
     reading->options = *options;
-    reading->options.seq_bits = (uint8_t)seq_bits;
     reading->options.base_only = (uint8_t)(options->base_only || zhe);
     reading->strict = options->strictness == PYDDSI_STRICT;
     limit(reading, PYDDSI_TYPE_NUMBER64, 64);
     limit(reading, PYDDSI_TYPE_NUMBER32, 32);
     limit(reading, PYDDSI_TYPE_NUMBER16, 16);
     limit(reading, PYDDSI_TYPE_HASH, zhe ? 64 : 16);
-    limit(reading, PYDDSI_TYPE_SN, seq_bits);
+    pdi_reading_numbers(reading, seq_bits);
     for (unsigned type = PYDDSI_TYPE_RID; type <= PYDDSI_TYPE_ID_NONE; type++)
         limit(reading, type, rid_bits);
     return PYDDSI_OK;

@@ -8,6 +8,9 @@
  * OK, or BAD_ARGUMENT for a length, width or strictness that cannot be. */
 int pdi_reading_init(pyddsi_reading *reading, const pyddsi_options *options);
 
+/* From here on sequence numbers have |bits| bits, 7 to 56. */
+void pdi_reading_numbers(pyddsi_reading *reading, unsigned bits);
+
 /* Begins a walk over the |size| bytes at |data|, which must stay until the last view into them is
  * gone. */
 void pdi_decoder_init(pyddsi_decoder *decoder, const pyddsi_reading *reading, const uint8_t *data,

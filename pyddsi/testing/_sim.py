@@ -25,7 +25,7 @@ _CHANCES = {
     "reorder": "reorder_ppm",
     "corrupt": "corrupt_ppm",
 }
-_DELAYS = {"delay": "delay_ns", "jitter": "jitter_ns"}
+_DELAYS = {"delay": "delay_ns", "jitter": "jitter_ns", "late": "late_ns"}
 
 
 class Sim:
@@ -45,6 +45,7 @@ class Sim:
 
     loss, duplicate, reorder, corrupt: chances from 0 to 1 that this happens to a packet
     delay, jitter: seconds; each packet takes the delay, and up to the jitter longer
+    late: seconds; up to so long later come packets that pass each other, and second copies (0: some milliseconds)
     rate: bytes per second that a link carries; 0: no limit
     log_bytes: how many bytes of packets are kept for `packets` and `write_pcap`; 0: none
     defaults: options for all nodes
@@ -62,6 +63,7 @@ class Sim:
         corrupt: float = 0.0,
         delay: float = 0.001,
         jitter: float = 0.0,
+        late: float = 0.0,
         rate: int = 0,
         log_bytes: int = LOG_BYTES,
         defaults: NodeOptions | None = None,
@@ -78,6 +80,7 @@ class Sim:
             corrupt=corrupt,
             delay=delay,
             jitter=jitter,
+            late=late,
             rate=rate,
         )
 
@@ -132,6 +135,7 @@ class Sim:
         corrupt: float | None = None,
         delay: float | None = None,
         jitter: float | None = None,
+        late: float | None = None,
         rate: int | None = None,
     ) -> None:
         """
@@ -142,7 +146,7 @@ class Sim:
         """
         chances = {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
         changes = {_CHANCES[k]: _ppm(k, v) for k, v in chances.items() if v is not None}
-        delays = {"delay": delay, "jitter": jitter}
+        delays = {"delay": delay, "jitter": jitter, "late": late}
         changes |= {_DELAYS[k]: nanoseconds(v, k) for k, v in delays.items() if v is not None}
         if rate is not None:
             changes["rate_bytes"] = whole("rate", rate, 0, 2**63)

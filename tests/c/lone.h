@@ -19,6 +19,9 @@ static inline struct pdi_node *lone_node(pyddsi_config *config, uint32_t peers, 
                             (size + PDI_CACHE_LINE - 1) / PDI_CACHE_LINE * PDI_CACHE_LINE);
     CHECK(*memory != NULL);
     CHECK_EQ(pdi_node_init(&node, config, *memory, size, false, 0), PYDDSI_OK);
+    for (uint32_t peer = 0; peer < peers; peer++) { /* as if they had told what we would */
+        (void)pdi_seq_init(&node->peers[peer].seq, config->seq_bits);
+    }
     return node;
 }
 

@@ -30,7 +30,7 @@ static void ack(struct pdi_node *node, const struct pdi_conduit *conduit, uint32
 {
     pyddsi_message message = {.kind = PYDDSI_ACKNACK,
                               .conduit = conduit->id,
-                              .sn = conduit->window.next & node->seq.mask};
+                              .sn = conduit->window.next & conduit->seq.mask};
     pdi_reliable_acknack(node, peer, &message, now);
 }
 

@@ -178,6 +178,7 @@ static void test_moves_and_comes_round(void)
     struct fixture fixture;
     uint8_t payload[122][SIZE];
     begin(&fixture);
+    fixture.world.nodes[0].config.features = 0; /* else its numbers are wide */
     fixture.world.nodes[0].config.seq_bits = 7;
     struct pdi_author *author = &fixture.audit.authors[fixture.author];
     author->topic.reliable = 0;
@@ -205,6 +206,7 @@ static void test_comes_round(void)
     struct fixture fixture;
     uint8_t payload[70][SIZE];
     begin(&fixture);
+    fixture.world.nodes[0].config.features = 0; /* else its numbers are wide */
     fixture.world.nodes[0].config.seq_bits = 7;
     fixture.audit.authors[fixture.author].topic.reliable = 0;
     for (int i = 0; i < 70; i++)
@@ -244,6 +246,7 @@ static void test_comes_round_past_a_full_ring(void)
     struct fixture fixture;
     uint8_t payload[70][SIZE];
     begin(&fixture);
+    fixture.world.nodes[0].config.features = 0; /* else its numbers are wide */
     fixture.world.nodes[0].config.seq_bits = 7;
     fixture.audit.authors[fixture.author].topic.reliable = 0;
     for (int i = 0; i < 70; i++)

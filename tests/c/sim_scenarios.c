@@ -81,6 +81,8 @@ static void test_themes(void)
         {"guards", offsetof(pyddsi_report, owed)},
         {"selections", offsetof(pyddsi_report, owed)},
         {"wrap", offsetof(pyddsi_report, owed)},
+        {"rounds", offsetof(pyddsi_report, packets_reordered)},
+        {"lengths", offsetof(pyddsi_report, owed)},
         {"zhe", offsetof(pyddsi_report, owed)},
         {"client", offsetof(pyddsi_report, owed)},
         {"hostile", offsetof(pyddsi_report, owed)},

@@ -38,7 +38,7 @@ def test_ten_megabytes() -> None:
         sizes = Counter[int]()
         for packet in sim.packets():
             assert len(packet.data) <= 1472
-            if packet.source == "a" and packet.data[0] & 31 == wire.Frag.KIND:
+            if packet.source == "a" and any(isinstance(m, wire.Frag) for m in packet.messages):
                 sizes.update(len(m.payload) for m in packet.messages if isinstance(m, wire.SData))
         assert len(sizes) == 1, "and the last, which came when the log was full"
 
@@ -223,10 +223,13 @@ def test_sending_over_the_wrap(bits: int, count: int, batch: int) -> None:
 
 
 def test_lengths_do_not_meet() -> None:
-    """002-128: nodes with numbers of different lengths refuse each other, with that reason, and have no session."""
+    """002-128: nodes that speak as zhe does refuse each other for another length, with that reason, and have no session."""
     with Sim(1) as sim:
-        nodes = [sim.node(f"n{bits}", seq_bits=bits, scout=1.0) for bits in (7, 14, 28, 56)]
-        twin = sim.node("twin", seq_bits=28, scout=1.0)
+        nodes = [
+            sim.node(f"n{bits}", seq_bits=bits, features=set(), scout=1.0)
+            for bits in (7, 14, 28, 56)
+        ]
+        twin = sim.node("twin", seq_bits=28, features=set(), scout=1.0)
         sim.run(5.0)
         for node in [*nodes, twin]:
             there = [peer.name for peer in node.peers() if peer.state == "established"]
@@ -236,6 +239,48 @@ def test_lengths_do_not_meet() -> None:
         assert reasons[wire.Reason.SEQUENCE_LENGTH] > 10
         # besides: a KEEPALIVE that the two send to all is answered by those who have no session with them
         assert set(reasons) <= {wire.Reason.SEQUENCE_LENGTH, wire.Reason.ORDINARY}
+
+
+@pytest.mark.parametrize("own", [7, 14, 28])
+@pytest.mark.parametrize("bits", [7, 14, 28, 56])
+def test_length_is_followed(own: int, bits: int) -> None:
+    """002-128: a node of ours meets one of zhe's of any length, over its wrap-around, and all others of ours meanwhile."""
+    with Sim(1, log_bytes=8 << 20) as sim:
+        a, b = sim.node("a", seq_bits=own), sim.node("b", seq_bits=own)
+        zhe = sim.node("zhe", seq_bits=bits, features=set())
+        pub, back = a.publisher("x", way="multicast"), zhe.publisher("y", way="multicast")
+        subs = [b.subscriber("x", depth=4096), zhe.subscriber("x", depth=4096)]
+        replies = a.subscriber("y", depth=4096)
+        sim.run_until_quiet()
+        sim.link(loss=0.01)
+        for i in range(300):
+            pub.put(b"%d" % i)
+            back.put(b"%d" % i)
+            sim.run(0.0005)
+        sim.link(loss=0.0)
+        sim.run_until_quiet()
+        for sub in (*subs, replies):
+            assert [bytes(sample.data) for sample in sub] == [b"%d" % i for i in range(300)]
+        for packet in sim.packets():
+            numbers = [m for m in packet.messages if isinstance(m, (wire.SData, wire.Synch))]
+            assert all(m.sn < 2**bits for m in numbers if packet.to.multicast)
+
+
+@pytest.mark.parametrize("bits", [14, 28])
+def test_one_length_for_a_group(bits: int) -> None:
+    """002-128: a second node of zhe's that hears the same group, of another length, is refused as long as the first stays."""
+    with Sim(1) as sim:
+        a = sim.node("a", scout=1.0)
+        first = sim.node("first", seq_bits=7, features=set(), scout=1.0)
+        sim.run(2.0)
+        second = sim.node("second", seq_bits=bits, features=set(), scout=1.0)
+        sim.run(4.0)
+        assert [peer.name for peer in a.peers() if peer.state == "established"] == ["first"]
+        assert [e.reason for e in a.events() if e.kind == "refused"][:1] == ["length"]
+        first.close()
+        sim.run(20.0)
+        assert [peer.name for peer in a.peers() if peer.state == "established"] == ["second"]
+        assert [peer.name for peer in second.peers() if peer.state == "established"] == ["a"]
 
 
 @pytest.mark.parametrize("bits", [7, 14, 28, 56])

@@ -241,7 +241,7 @@ def test_reasons_from_their_causes() -> None:
         return [int(m.reason) for m in heard if isinstance(m, wire.Close)]
 
     assert refusal(b"\x01", version=2) == [wire.Reason.PROTOCOL_VERSION]
-    wrong = wire.Property(4, b"\x0e")
+    wrong = wire.Property(4, b"\x06")
     assert refusal(b"\x02", properties=[wrong]) == [wire.Reason.SEQUENCE_LENGTH]
     assert refusal(b"\x03", lease=21_474_837) == [wire.Reason.OTHER]
     assert refusal(b"\x04") == []
