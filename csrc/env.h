@@ -21,6 +21,8 @@ struct pdi_env {
     /* Whether later samples of this resource and peer have come past the sockets: best effort that comes by one now is
      * too late. */
     bool (*overtaken)(void *context, uint32_t peer, uint8_t space, uint64_t resource);
+    /* Whether samples of this resource that went past the sockets have still to reach their readers. */
+    bool (*lingers)(void *context, uint8_t space, uint64_t resource);
 };
 
 #endif

@@ -11,17 +11,17 @@ It is long because what can be wrong with a declaration stands with what makes i
 from __future__ import annotations
 
 from pyddsi import names
+from pyddsi._answers import Answers
 from pyddsi._declared import Declared, Resource, Selection
 from pyddsi._native import enumeration, ffi, lib
 from pyddsi._values import SECOND, choose, nanoseconds, whole
-from pyddsi.errors import ClosedError, ConflictError, DeclarationError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any, Generic, Literal, TypeVar
 
-    from pyddsi._declared import Owner
+    from pyddsi._declared import Named
 
     Mode = Literal["push", "pull", "periodic_push", "periodic_pull", "push_pull"]
     OnFull = Literal["wait", "drop_oldest", "drop_newest"]
@@ -57,7 +57,7 @@ def reliability(reliable: object) -> int:
     return int(lib.PYDDSI_RELIABLE if reliable else lib.PYDDSI_BEST_EFFORT)
 
 
-class Declaring(Generic[P, S]):
+class Declaring(Answers, Generic[P, S]):
     """What a session, or a node of a simulation, declares with. P are its publishers, S its subscribers."""
 
     DEPTH = 1024
@@ -72,17 +72,8 @@ class Declaring(Generic[P, S]):
 
     # ---- what the owner adds ----
 
-    @property
-    def title(self) -> str:
-        """What it is called in messages."""
-        raise NotImplementedError
-
     def call(self, name: str, *arguments: Any) -> int:
         """Call the core for it. ClosedError if it is closed."""
-        raise NotImplementedError
-
-    def as_owner(self) -> Owner:
-        """The whole that this is a part of."""
         raise NotImplementedError
 
     def _number_of(self, name: str, attempt: int) -> int | None:
@@ -105,24 +96,6 @@ class Declaring(Generic[P, S]):
     ) -> S:
         raise NotImplementedError
 
-    def _refused(self) -> None:
-        """A declaration was refused: raise if that has a reason of the owner's own."""
-
-    def _everything(self) -> Iterable[Declared]:
-        """What is declared here, and elsewhere as far as that is known."""
-        return list(self.declared.values())  # another thread may declare meanwhile
-
-    def rejections(self, handle: int) -> dict[str, str]:  # noqa: ARG002 - for those who know
-        """Which of the peers that are there has refused a declaration for good, and why, as its status."""
-        return {}
-
-    def _elsewhere(self, number: int, space: int) -> Iterable[tuple[str, str]]:  # noqa: ARG002 - for those who know
-        """What peers call this number: the name, and which peer."""
-        return ()
-
-    def _owner_of(self, thing: Declared) -> str:
-        return thing._owner.title  # noqa: SLF001 - of this family
-
     # ---- declarations ----
 
     def resource(
@@ -140,6 +113,20 @@ class Declaring(Generic[P, S]):
         Publishers and subscribers do this by themselves. Do it to choose the number, or the definition: tags in the
         name, as in `plant/robot#{unreliable}`, or these keywords.
         """
+        while True:  # ends but for another thread that closes what was made, each time
+            made = self._resource_of(name, number, space, reliable, durability)
+            if made.take(keep=True):
+                return made
+
+    def _resource_of(
+        self,
+        name: str,
+        number: int | None,
+        space: int,
+        reliable: bool | None = None,  # noqa: FBT001 - as resource() has it
+        durability: Durability | None = None,
+    ) -> Resource:
+        """The resource, made if need be."""
         parsed = names.Name(name)
         if parsed.predicate is not None:
             raise ValueError(
@@ -167,7 +154,7 @@ class Declaring(Generic[P, S]):
                 and (silent or definition == found.definition)
             ):
                 return found
-            result = self.call(
+            result = self.call_declaring(
                 "resource",
                 whole("space", space, 0, 255),
                 chosen,
@@ -190,7 +177,8 @@ class Declaring(Generic[P, S]):
         made = Resource(self.as_owner(), name, chosen, handle[0], (), space=space)
         made.definition = definition
         self._called(space, chosen << 1, name)
-        self.things[parsed.path, chosen, space] = made
+        made.key = parsed.path, chosen, space
+        self.things[made.key] = made
         return made
 
     def publisher(
@@ -216,18 +204,16 @@ class Declaring(Generic[P, S]):
         keep: samples kept for those who pull, or come late
         space: the resource space
         """
-        number, parts = self._resource(resource, space)
         options = ffi.new("pyddsi_publisher_options *")
-        options.resource, options.space = number, whole("space", space, 0, 255)
+        options.space = whole("space", space, 0, 255)
         options.reliability = reliability(reliable)
         options.durability = choose("durability", durability, DURABILITIES)
         options.way = choose("way", way, WAYS)
         options.conduit = whole("conduit", conduit, 0, lib.PYDDSI_MULTICASTS_MAX - 1)
         options.shelf_samples = whole("keep", keep, 0, 2**32 - 1)
-        handle, status = ffi.new("uint32_t *"), ffi.new("int *")
-        result = self.call("publisher", options, handle, status)
-        self._declared("publisher", resource, number, result, status[0], space=space)
-        return self._publisher_made(resource, number, handle[0], parts=parts, space=space)
+        options.resource, parts = self._resource(resource, space)
+        handle = self._made("publisher", resource, options, parts)
+        return self._publisher_made(resource, options.resource, handle, parts=parts, space=space)
 
     def subscriber(
         self,
@@ -258,13 +244,7 @@ class Declaring(Generic[P, S]):
         reliable: whether lost samples are to be sent again; None: as the publisher does
         """
         options = ffi.new("pyddsi_subscriber_options *")
-        predicate = names.Name(resource).predicate if isinstance(resource, str) else None
-        if where is not None or predicate is not None:
-            number, parts = self._selection(resource, where, space)
-            options.is_selection = 1
-        else:
-            number, parts = self._resource(resource, space)
-        options.resource, options.space = number, whole("space", space, 0, 255)
+        options.space = whole("space", space, 0, 255)
         options.reliability = reliability(reliable)
         options.mode = choose("mode", mode, MODES)
         options.on_full = choose("on_full", on_full, ON_FULL)
@@ -273,10 +253,39 @@ class Declaring(Generic[P, S]):
         options.period_ms = nanoseconds(period, "period") // MILLISECOND
         options.duration_ms = nanoseconds(duration, "duration") // MILLISECOND
         self._guard(options, guard or {})
+        predicate = names.Name(resource).predicate if isinstance(resource, str) else None
+        options.is_selection = where is not None or predicate is not None
+        if options.is_selection:
+            options.resource, parts = self._selection(resource, where, space)
+        else:
+            options.resource, parts = self._resource(resource, space)
+        handle = self._made("subscriber", resource, options, parts)
+        return self._subscriber_made(
+            resource, options.resource, handle, options, parts=parts, space=space
+        )
+
+    def call_declaring(self, kind: str, *arguments: Any) -> int:
+        """Call the core for a declaration; AGAIN: its tables are full of what was closed before."""
+        return self.call(kind, *arguments)
+
+    def unnamed(self, thing: Named) -> None:
+        """This thing has gone, and its number has no meaning any more."""
+        if self.things.get(thing.key) is thing:
+            del self.things[thing.key]
+            self._fixed.discard(thing.key[0])
+
+    def _made(self, kind: str, name: str | int, options: Any, parts: tuple[Named, ...]) -> int:
+        """The handle of a publisher or subscriber; if it cannot be, its parts are given back."""
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")
-        result = self.call("subscriber", options, handle, status)
-        self._declared("subscriber", resource, number, result, status[0], space=space)
-        return self._subscriber_made(resource, number, handle[0], options, parts=parts, space=space)
+        try:
+            result = self.call_declaring(kind, options, handle, status)
+            number, space = options.resource, options.space
+            self._declared(kind, name, number, result, status[0], space=space)
+        except BaseException:
+            for part in parts:
+                part.give_back()
+            raise
+        return int(handle[0])
 
     # ---- their parts ----
 
@@ -288,9 +297,10 @@ class Declaring(Generic[P, S]):
             options.guard_publisher[i] = publisher._handle  # noqa: SLF001
             options.guard_bytes[i] = whole("bytes of a guard", size, 0, 2**32 - 1)
 
-    def _resource(self, resource: str | int, space: int) -> tuple[int, tuple[Declared, ...]]:
+    def _resource(self, resource: str | int, space: int) -> tuple[int, tuple[Named, ...]]:
         if isinstance(resource, str):
-            made = self.resource(resource, space=space)
+            while not (made := self._resource_of(resource, None, space)).take(keep=False):
+                pass  # another thread closed it just now
             return made.number, (made,)
         given: object = resource
         if isinstance(given, bool) or not isinstance(given, int):
@@ -309,7 +319,7 @@ class Declaring(Generic[P, S]):
 
     def _selection(
         self, resource: str | int, where: str | None, space: int
-    ) -> tuple[int, tuple[Declared, ...]]:
+    ) -> tuple[int, tuple[Named, ...]]:
         if not isinstance(resource, str):
             raise TypeError(
                 f"where= asks about a name or a pattern; give one instead of the number {resource}"
@@ -326,9 +336,9 @@ class Declaring(Generic[P, S]):
             if number is None:
                 raise self.conflict(query, 0, "selection", space)
             found = self.things.get((query, number, space))
-            if isinstance(found, Selection) and found.usable:
+            if isinstance(found, Selection) and found.take(keep=False):
                 return number, (found,)
-            result = self.call(
+            result = self.call_declaring(
                 "selection", whole("space", space, 0, 255), number, raw, 0, handle, status
             )
             taken = found is None and self._is_conflict(result, status[0])
@@ -339,87 +349,7 @@ class Declaring(Generic[P, S]):
         self._named(query, number)
         made = Selection(self.as_owner(), query, number, handle[0], (), space=space)
         self._called(space, number << 1 | 1, query)
-        self.things[query, number, space] = made
+        made.key = query, number, space
+        made.take(keep=False)
+        self.things[made.key] = made
         return number, (made,)
-
-    # ---- what can be wrong ----
-
-    @staticmethod
-    def _is_conflict(result: int, status: int) -> bool:
-        return result not in {lib.PYDDSI_OK, lib.PYDDSI_NO_SPACE, lib.PYDDSI_AGAIN} and status == 2
-
-    def _declared(
-        self, kind: str, name: str | int, number: int, result: int, status: int, *, space: int
-    ) -> None:
-        """What a declaration answered."""
-        if result == lib.PYDDSI_OK:
-            return
-        from pyddsi._looks import status_name  # noqa: PLC0415 - only failures need it
-
-        self._refused()
-        what = f"{kind} {name!r} of {self.title}"
-        if result == lib.PYDDSI_CLOSED:
-            raise ClosedError(f"{what}: {self.title} is closed")
-        if result == lib.PYDDSI_NO_SPACE:
-            raise DeclarationError(
-                f"{what}: a table is full; a larger {self._table(kind)} has room for more",
-                status="no_space",
-            )
-        if result == lib.PYDDSI_AGAIN:
-            raise DeclarationError(
-                f"{what}: not all peers have heard of what was closed before; let time pass",
-                status="try_again",
-            )
-        said = status_name(status)
-        if said == "conflict":
-            raise self.conflict(name, number, kind, space)
-        if status == 0:
-            raise ValueError(f"{what}: these options cannot be")
-        mends = {("selection", "invalid"): "; a predicate is such as lum > 0 and $size < 100"}
-        hint = mends.get((kind, said), "")
-        raise DeclarationError(f"{what} cannot be: {said}{hint}", status=said)
-
-    def _table(self, kind: str, /) -> str:
-        """The option that says how many of a kind there may be."""
-        return f"{kind}s_max" + (", or ring_samples," if kind == "subscriber" else "")
-
-    def conflict(
-        self, name: str | int, number: int, kind: str, space: int, itself: Declared | None = None
-    ) -> ConflictError:
-        """The error for a declaration that contradicts another one, which is this one's `itself` if it was made."""
-        there = [
-            thing for thing in self._everything() if (thing.number, thing.space) == (number, space)
-        ]
-        things = Selection if kind == Selection.KIND else Resource
-        known = [thing for thing in there if isinstance(thing, things)]
-        rivals = [thing for thing in there if thing is not itself]
-        ours = [thing for thing in rivals if thing._owner is self.as_owner()]  # noqa: SLF001
-        others: dict[str | int, str] = {
-            t.name: self._owner_of(t)
-            for t in (*known, *ours)
-            if isinstance(t, things) and t.name != name
-        }
-        if kind == Resource.KIND:
-            others |= {
-                theirs: who
-                for theirs, who in self._elsewhere(number, space)
-                if theirs.strip("/") != str(name).strip("/")
-            }
-        if kind == "subscriber":
-            who = [f"the earlier {thing}" for thing in ours if thing.KIND == "subscriber"]
-            rule = "subscribers of one node to one resource have the same mode, reliable=, period, duration and origin"
-        elif others:
-            who = [f"{theirs!r} of {owner}" for theirs, owner in others.items()]
-            rule = "one number has one name, and one name one definition"
-        else:
-            who = [f"the earlier {thing}" for thing in ours if isinstance(thing, things)]
-            who = who or [str(thing) for thing in rivals if thing.KIND == "publisher"]
-            rule = "one name has one definition: say reliable= and durability= once, and before there are publishers"
-        return ConflictError(
-            f"{kind} {name!r} of {self.title}, number {number}, contradicts "
-            + (" and ".join(who) or "what is declared of it elsewhere")
-            + f"; {rule}",
-            number=number,
-            names=list(dict.fromkeys([*(str(thing.name) for thing in known), *map(str, others)]))
-            or [str(name)],
-        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from pyddsi.errors import ClosedError, DeclarationError, RejectedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
             """Call the core for it. ClosedError if it is closed."""
             ...
 
+        def unnamed(self, thing: Named) -> None:
+            """This thing has gone, and its number has no meaning any more."""
+
         def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
             """Let time pass until `ready` answers something true, which is the result, or the time is over."""
 
@@ -52,7 +57,7 @@ if TYPE_CHECKING:
             ...
 
 
-__all__ = ["PENDING", "TIMEOUT", "Declared", "Resource", "Selection"]
+__all__ = ["PENDING", "TIMEOUT", "Declared", "Named", "Resource", "Selection"]
 
 PENDING = "pending"
 REASONS = {
@@ -61,6 +66,7 @@ REASONS = {
     "invalid": " (it takes no such name, or no such number)",
     "unsupported": " (it does not do this)",
 }
+_sharing = allocate_lock()  # held for some words, and for no call
 TIMEOUT = 10.0
 
 
@@ -75,7 +81,7 @@ class Declared:
         name: str | int,
         number: int,
         handle: int,
-        parts: tuple[Declared, ...],
+        parts: tuple[Named, ...],
         *,
         space: int = 0,
     ) -> None:
@@ -115,11 +121,16 @@ class Declared:
             return
         usable, self._closed = self.usable, True
         if usable:
-            self._owner.declared.pop(self._handle, None)
-            try:
-                self._owner.call("forget", self._handle)
-            except ClosedError:
-                return  # another thread closed the whole meanwhile
+            self._forget()
+
+    def _forget(self) -> None:
+        self._owner.declared.pop(self._handle, None)
+        try:
+            self._owner.call("forget", self._handle)
+        except ClosedError:
+            return  # another thread closed the whole meanwhile
+        for part in self._parts:
+            part.give_back()
 
     @property
     def status(self) -> str:
@@ -201,7 +212,41 @@ class Declared:
             )
 
 
-class Resource(Declared):
+class Named(Declared):
+    """
+    What gives a number a meaning: made by the first who needs it, shared by all others, and closed with the last of them,
+    so that names are given back. What the program asked for by itself stays until the program closes it.
+    """
+
+    key: tuple[str, int, int] = ("", 0, 0)
+    """Where its owner has it: its text, number and space."""
+    _kept = False
+    _shares = 0
+
+    def take(self, *, keep: bool) -> bool:
+        """One more needs it, or the program itself does; False: it was closed meanwhile."""
+        with _sharing:
+            if not self.usable:
+                return False
+            self._kept = self._kept or keep
+            self._shares += not keep
+        return True
+
+    def give_back(self) -> None:
+        """One needs it no more."""
+        with _sharing:
+            self._shares -= 1
+            if self._shares or self._kept or not self.usable:
+                return
+            self._closed = True
+        self._forget()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._owner.unnamed(self)
+
+
+class Resource(Named):
     """A name and its number. Publishers and subscribers make their own."""
 
     KIND = "resource"
@@ -209,7 +254,7 @@ class Resource(Declared):
     """Its reliability and durability, as they were said."""
 
 
-class Selection(Declared):
+class Selection(Named):
     """A resource with a predicate. Subscribers with `where=` make their own."""
 
     KIND = "selection"

@@ -40,7 +40,6 @@ class Looking:
     name: str
     raw: Any
     declared: dict[int, Declared]
-    matches: dict[int, set[str]]
     _rejections: dict[int, dict[str, int]]
     _events: list[Any]
     _raw_event: Any
@@ -102,11 +101,7 @@ class Looking:
                 new.append(ffi.new("pyddsi_event *", raw[0]))
                 self._events.append(new[-1])
                 peer = bytes(raw.id[0 : raw.id_size]).hex()
-                if raw.kind == lib.PYDDSI_MATCHED:
-                    self.matches.setdefault(raw.handle, set()).add(peer)
-                elif raw.kind == lib.PYDDSI_UNMATCHED:
-                    self.matches.setdefault(raw.handle, set()).discard(peer)
-                elif raw.kind == lib.PYDDSI_REJECTED:
+                if raw.kind == lib.PYDDSI_REJECTED:
                     self._rejections.setdefault(raw.handle, {})[peer] = int(raw.status)
         for event in new:  # without the lock: a handler of the program may ask the session
             log_event(self, event)
@@ -237,6 +232,19 @@ class Looking:
                 if gone or peer.state in PRESENT:
                     found.append(peer)
         return found
+
+    def matched_by(self, handle: int) -> set[str]:
+        """The names of the peers that subscribe to what the publisher with this handle publishes."""
+        room = int(lib.PYDDSI_PEERS_MAX)
+        indexes, count = ffi.new("uint32_t[]", room), ffi.new("uint32_t *")
+        raw = ffi.new("pyddsi_peer *")
+        if self.call("matched", handle, indexes, room, count) != lib.PYDDSI_OK:
+            return set()
+        return {
+            bytes(raw.id[0 : raw.id_size]).hex()
+            for index in indexes[0 : count[0]]
+            if self.call("peer", index, raw) == lib.PYDDSI_OK
+        }
 
     def refusals(self) -> list[Refusal]:
         """The sessions that do not come about, because this side or the other one refuses."""

@@ -147,7 +147,7 @@ def _publishing(
     session: Looking, publishers: list[Declared], settled: list[Peer], known: list[Known]
 ) -> Iterator[str]:
     for one in publishers:
-        matched = session.matches.get(one._handle, set())  # noqa: SLF001 - of this family
+        matched = session.matched_by(one._handle)  # noqa: SLF001 - of this family
         if not matched and settled:
             what = (
                 "plain numbers meet only subscribers of the same number"
@@ -256,7 +256,7 @@ def why_full(session: Looking, handle: int | None) -> str:
     """What is full, and which peers do not read, in words that end a sentence."""
     if session.closed:
         return "the session is closed"
-    members = session.matches.get(handle, set()) if handle is not None else set()
+    members = session.matched_by(handle) if handle is not None else set()
     settled = [peer for peer in session.peers() if peer.state == ESTABLISHED_NAME]
     concerned = [peer for peer in settled if not members or peer.name in members]
     behind = sorted(

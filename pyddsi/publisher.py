@@ -59,7 +59,7 @@ class Publisher(Declared, Writer):
         """The names of the sessions that have a subscriber for it: peers, and perhaps its own."""
         self._enter()
         self._owner.pump()
-        found = set(self._owner.matches.get(self._handle, ()))
+        found = self._owner.matched_by(self._handle)
         if self._owner.call("own", self._handle):
             found.add(self._owner.name)
         return sorted(found)

@@ -19,7 +19,7 @@ from _weakrefset import WeakSet
 
 from pyddsi._by_name import ByName
 from pyddsi._declare import Declaring
-from pyddsi._declared import Declared, Resource, Selection
+from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
 from pyddsi._log import log_drops, watch
 from pyddsi._looking import Looking
 from pyddsi._native import Keeper, ffi, lib
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, NoReturn, Self, Unpack
 
-    from pyddsi._declared import Owner
+    from pyddsi._declared import Named, Owner
     from pyddsi._words import Settings
     from pyddsi.aio import Waker
     from pyddsi.capture._record import Recorder
@@ -143,7 +143,6 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self.declared: dict[int, Declared] = {}
         self.things: dict[tuple[str, int, int], Resource | Selection] = {}
         self._fixed: set[str] = set()
-        self.matches: dict[int, set[str]] = {}
         self._rejections: dict[int, dict[str, int]] = {}
         self.waker: Waker | None = None
         self._dispatcher: Dispatcher | None = None
@@ -278,7 +277,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         status = int(getattr(lib, f"pyddsi_session_{name}")(self.raw, *arguments))
         if status == lib.PYDDSI_CLOSED:
             raise self.closed_error()
-        return status
+        return int(status)
 
     def wait(self, timeout: float | None, ready: Callable[[], Any]) -> Any:
         """Wait until `ready` answers something true, which is the result, or the time is over."""
@@ -348,6 +347,27 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
     def _named(self, name: str, number: int) -> None:
         self._numbers.setdefault(name, number)
         self._taken.setdefault(number, name)
+
+    def unnamed(self, thing: Named) -> None:
+        """This thing has gone, and its number has no meaning any more."""
+        super().unnamed(thing)
+        text, number, space = thing.key
+        if self._taken.get(number) == text:
+            del self._taken[number]
+            self._numbers.pop(text, None)
+        self._names.pop(space << 56 | number << 1 | (thing.KIND == "selection"), None)
+
+    def call_declaring(self, kind: str, *arguments: Any) -> int:
+        """Call the core for a declaration; where its tables are full of what was closed before, wait for that to end."""
+        status = lib.PYDDSI_AGAIN
+
+        def done() -> bool:
+            nonlocal status
+            status = int(self.call(kind, *arguments))
+            return bool(status != lib.PYDDSI_AGAIN)
+
+        self.wait(TIMEOUT, done)
+        return int(status)
 
     def _called(self, space: int, wire_id: int, name: str) -> None:
         self._names.setdefault(space << 56 | wire_id, name)

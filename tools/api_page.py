@@ -81,7 +81,7 @@ SECTIONS: list[tuple[str, list[Part]]] = [
 
 # What the halves of a session ask of each other, and is no business of its users.
 INNER = {
-    "as_owner", "call", "closed_error", "dispatcher", "undispatch", "end", "pump", "running", "title", "wait", "conflict", "why_full",
+    "as_owner", "call", "closed_error", "dispatcher", "undispatch", "end", "pump", "running", "title", "wait", "conflict", "call_declaring", "unnamed", "matched_by", "rejections", "why_full",
     "DEPTH", "KIND", "things", "raw", "waker", "of", "rid_bits", "life", "name_of", "note", "packets_of_files",
 }  # fmt: skip
 

@@ -258,6 +258,7 @@ struct pdi_lanes {
     uint32_t peers, bonded;   /* and these */
     uint8_t barrier;          /* the system has one: barrier.h */
     uint8_t look;             /* there is something to look at, */
+    uint8_t grows;            /* some publisher's puts may wait for a larger lane, */
     uint8_t moving; /* lanes wait for acknowledgements, or for readers to bring what was put */
     uint64_t host, random, cookies;
     uint64_t put, taken, owed, lost; /* of lanes and readers that are gone */
@@ -310,6 +311,8 @@ void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigne
 void pdi_lanes_dismiss(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, bool gone);
 /* How many samples its readers have not brought to their rings; with the lane's lock. */
 uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+/* Whether some lane has samples of this resource that its readers have not brought to their rings. */
+bool pdi_lanes_linger(struct pdi_lanes *lanes, uint8_t space, uint64_t resource);
 /* Whether somebody wants this publisher's samples who might read them in a lane. */
 bool pdi_lanes_wanted(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 /* Whether one of its readers only looks at what it has; with the lane's lock. */

@@ -91,6 +91,7 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     pdi_atomic32_store_release(&of->lane, (uint32_t)(lane - lanes->out) + 1);
     if (of->growing != 0) { /* since then the one before may have led back for long */
         of->growing = pdi_time_add(now, GROWTH);
+        lanes->grows = 1;
     }
     return lane;
 }
@@ -214,6 +215,7 @@ bool pdi_lanes_await(struct pdi_lanes *lanes, uint32_t publisher, size_t size, p
     }
     of->bytes = bytes_for(lanes, size);
     of->growing = pdi_time_add(now, GROWTH);
+    lanes->grows = 1;
     of->vain = pdi_time_add(now, 5 * GROWTH);
     lanes->look = 1;
     return true;
@@ -239,6 +241,7 @@ bool pdi_lanes_grow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, size_t s
     of->bytes = bytes;
     of->again = 0;
     of->growing = pdi_time_add(now, GROWTH);
+    lanes->grows = 1;
     lane->closing = lane->waits = 1;
     lanes->look = 1;
     return true;

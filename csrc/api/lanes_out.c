@@ -34,6 +34,21 @@ uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lan
     return sum;
 }
 
+bool pdi_lanes_linger(struct pdi_lanes *lanes, uint8_t space, uint64_t resource)
+{
+    bool found = false;
+    for (uint32_t i = 0; !found && i < lanes->out_used; i++) {
+        struct pdi_lane_out *lane = &lanes->out[i];
+        if (!lane->used || lane->resource != resource || lane->space != space) {
+            continue;
+        }
+        pdi_lanes_enter(lane);
+        found = lane->used && pdi_lanes_unbrought(lanes, lane) != 0;
+        pdi_lanes_exit(lane);
+    }
+    return found;
+}
+
 bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
 {
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
@@ -389,12 +404,23 @@ static bool end_growth(struct pdi_lanes *lanes, struct pdi_lane_of *of, pdi_time
     return true;
 }
 
+/* Whether some peer on this machine could read a lane. */
+static bool any_used(const struct pdi_lanes *lanes)
+{
+    uint32_t peer = 0;
+    while (peer < lanes->peers_max && !lanes->neighbours[peer].used) {
+        peer++;
+    }
+    return peer < lanes->peers_max;
+}
+
 bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
 {
     bool moved = false;
     uint64_t bits[BITS_MAX];
     pyddsi_aside aside;
-    for (uint32_t i = 0; i < lanes->publishers_used; i++) {
+    uint32_t publishers = any_used(lanes) ? lanes->publishers_used : 0;
+    for (uint32_t i = 0; i < publishers; i++) {
         struct pdi_lane_of *of = &lanes->of[i];
         if (of->publisher == PDI_LANE_NOBODY || of->publisher == 0 || of->again > now ||
             pdi_atomic32_load_relaxed(&of->lane) != 0) {
@@ -418,8 +444,11 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
         moved = look_at(lanes, lane, bits, status, now) || moved;
         pdi_lanes_exit(lane);
     }
-    for (uint32_t i = 0; i < lanes->publishers_used; i++) {
+    uint32_t growing = lanes->grows ? lanes->publishers_used : 0;
+    lanes->grows = 0;
+    for (uint32_t i = 0; i < growing; i++) {
         moved = end_growth(lanes, &lanes->of[i], now) || moved;
+        lanes->grows |= lanes->of[i].growing != 0;
     }
     for (uint32_t peer = 0; peer < lanes->peers_max; peer++) {
         if (lanes->neighbours[peer].used) {

@@ -132,6 +132,24 @@ int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *pe
     return status;
 }
 
+int pyddsi_session_matched(pyddsi_session *session, uint32_t publisher, uint32_t *peers,
+                           uint32_t max, uint32_t *count)
+{
+    uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
+    if (!pdi_session_enter(session))
+        return PYDDSI_CLOSED;
+    int status = pdi_node_matched(session->node, publisher, bits, pdi_session_now(session));
+    pdi_session_leave(session);
+    *count = 0;
+    for (uint32_t peer = pdi_bitset_find(bits, PYDDSI_PEERS_MAX, 0); peer < PYDDSI_PEERS_MAX;
+         peer = pdi_bitset_find(bits, PYDDSI_PEERS_MAX, peer + 1)) {
+        if (*count < max)
+            peers[*count] = peer;
+        ++*count;
+    }
+    return status;
+}
+
 int pyddsi_session_refusal(pyddsi_session *session, uint32_t index, pyddsi_refusal *refusal)
 {
     if (!pdi_session_enter(session))

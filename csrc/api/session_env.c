@@ -25,9 +25,18 @@ static bool overtaken(void *context, uint32_t peer, uint8_t space, uint64_t reso
     return session->lanes != NULL && pdi_lanes_overtaken(session->lanes, peer, space, resource);
 }
 
+static bool lingers(void *context, uint8_t space, uint64_t resource)
+{
+    const pyddsi_session *session = context;
+    return session->lanes != NULL && pdi_lanes_linger(session->lanes, space, resource);
+}
+
 void pdi_session_env(pyddsi_session *session)
 {
-    struct pdi_env env = {
-        .context = session, .hold = hold, .release = release, .overtaken = overtaken};
+    struct pdi_env env = {.context = session,
+                          .hold = hold,
+                          .release = release,
+                          .overtaken = overtaken,
+                          .lingers = lingers};
     pdi_node_env(session->node, &env);
 }

@@ -1187,6 +1187,10 @@ int pyddsi_session_known(pyddsi_session *session, pyddsi_known *known, size_t ma
 int pyddsi_session_drop(pyddsi_session *session, uint32_t index, pyddsi_drop *drop);
 int pyddsi_session_stats(pyddsi_session *session, pyddsi_stats *stats);
 int pyddsi_session_peer(pyddsi_session *session, uint32_t index, pyddsi_peer *peer);
+/* The peers, as indexes, that subscribe to what this publisher publishes: at most `max` of them are written, and *count says
+ * how many there are. OK, BAD_ARGUMENT or CLOSED. */
+int pyddsi_session_matched(pyddsi_session *session, uint32_t publisher, uint32_t *peers,
+                           uint32_t max, uint32_t *count);
 /* The refusals that last. OK, END or CLOSED. */
 int pyddsi_session_refusal(pyddsi_session *session, uint32_t index, pyddsi_refusal *refusal);
 int pyddsi_session_window(pyddsi_session *session, int conduit, pyddsi_window *window);

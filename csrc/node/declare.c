@@ -53,20 +53,21 @@ static struct pdi_thing *thing_get(const struct pdi_node *node, uint32_t handle)
 static int declare_thing(struct pdi_node *node, const struct pdi_wish *wish, uint32_t *handle,
                          int *status)
 {
-    uint32_t index = 0, registry;
-    while (index < node->things_max && node->things[index].used) {
-        index++;
-    }
-    if (index == node->things_max || node->closing) {
-        return PYDDSI_NO_SPACE;
+    uint32_t registry;
+    if (pdi_slots_full(&node->things_free) || node->closing) {
+        return pdi_retire_full(node);
     }
     int answer = pdi_registry_declare(node->registry, wish, &registry, status);
     if (answer != PYDDSI_OK) {
-        return answer;
+        return answer == PYDDSI_NO_SPACE ? pdi_retire_full(node) : answer;
     }
+    uint32_t index = pdi_slots_get(&node->things_free);
     struct pdi_thing *thing = &node->things[index];
     thing->used = 1;
     thing->registry = registry;
+    thing->named = wish->kind == PYDDSI_RESOURCE;
+    thing->space = wish->space;
+    thing->id = wish->id;
     *handle = handle_of(KIND_THING, thing->generation, index);
     (void)pdi_map_put(&node->handles, registry, *handle);
     node->kick = 1;
@@ -114,11 +115,7 @@ int pdi_node_binding(struct pdi_node *node, uint8_t space, uint64_t old_selectio
 int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *options,
                        uint32_t *handle, int *status)
 {
-    uint32_t index = 0;
-    while (index < node->config.publishers_max && node->publishers[index].used) {
-        index++;
-    }
-    if (index == node->config.publishers_max || node->closing) {
+    if (pdi_slots_full(&node->publishers_free) || node->closing) {
         return PYDDSI_NO_SPACE;
     }
     struct pdi_wish wish = {.kind = PYDDSI_PUBLICATION,
@@ -127,13 +124,14 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
                             .durability = options->durability,
                             .way = options->way,
                             .id = options->resource << 1};
-    struct pdi_publisher *publisher = &node->publishers[index];
-    node->publishers_used = index >= node->publishers_used ? index + 1 : node->publishers_used;
     uint32_t registry;
     int answer = pdi_registry_declare(node->registry, &wish, &registry, status);
     if (answer != PYDDSI_OK) {
         return answer;
     }
+    uint32_t index = pdi_slots_get(&node->publishers_free);
+    struct pdi_publisher *publisher = &node->publishers[index];
+    node->publishers_used = index >= node->publishers_used ? index + 1 : node->publishers_used;
     uint8_t reliability = options->reliability;
     if (reliability == PYDDSI_BY_RESOURCE) {
         reliability = pdi_registry_reliability(node->registry, options->space, wish.id);
@@ -189,16 +187,13 @@ static uint32_t ring_for(uint32_t depth)
 int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *options,
                         uint32_t *handle, int *status)
 {
-    uint32_t index = 0, registry;
-    while (index < node->config.subscribers_max && node->readers[index].used) {
-        index++;
-    }
+    uint32_t registry;
     uint32_t depth = options->depth != 0 ? options->depth : 1;
     uint32_t size = ring_for(depth);
     if (options->guards > PYDDSI_GUARD_MAX || options->on_full > PYDDSI_DROP_NEWEST) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    if (index == node->config.subscribers_max || node->closing) {
+    if (pdi_slots_full(&node->readers_free) || node->closing) {
         return PYDDSI_NO_SPACE;
     }
     uint32_t ring = pdi_pages_get(&node->record_pages, size);
@@ -218,6 +213,7 @@ int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *
         pdi_pages_put(&node->record_pages, ring, size);
         return answer;
     }
+    uint32_t index = pdi_slots_get(&node->readers_free);
     struct pdi_subscriber *reader = &node->readers[index];
     node->readers_used = index >= node->readers_used ? index + 1 : node->readers_used;
     *reader = (struct pdi_subscriber){
@@ -262,23 +258,28 @@ int pdi_node_forget(struct pdi_node *node, uint32_t handle, pdi_time now)
         return PYDDSI_BAD_ARGUMENT;
     }
     (void)pdi_map_remove(&node->handles, *registry);
-    (void)pdi_registry_forget(node->registry, *registry);
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     struct pdi_subscriber *reader = pdi_subscriber_get(node, handle);
     struct pdi_thing *thing = thing_get(node, handle);
+    if (thing == NULL) {
+        (void)pdi_registry_forget(node->registry, *registry);
+    }
     if (publisher != NULL) {
         pdi_shelf_forget(node, publisher, PYDDSI_BY_CLOSE, now);
         pdi_stream_forget(node, publisher, now);
         publisher->used = 0;
         publisher->generation++;
+        pdi_slots_put(&node->publishers_free, handle & 0xffff);
     } else if (reader != NULL) {
         pdi_ring_drop(node, reader, PYDDSI_BY_CLOSE, now);
         reader->used = 0;
         reader->generation++;
+        pdi_slots_put(&node->readers_free, handle & 0xffff);
         pdi_pages_put(&node->record_pages, reader->ring, reader->ring_size);
     } else if (thing != NULL) {
         thing->used = 0;
         thing->generation++;
+        pdi_retire(node, handle & 0xffff, now);
     }
     node->kick = 1;
     return PYDDSI_OK;

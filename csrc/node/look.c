@@ -28,6 +28,8 @@ static void timer(struct pdi_node *node, uint32_t item, pdi_time now)
         pdi_session_keepalive(node, now);
     } else if (item == PDI_TIMER_SHELF) {
         pdi_shelf_tick(node, now);
+    } else if (item == PDI_TIMER_RETIRE) {
+        pdi_retire_tick(node, now);
     } else if (item == PDI_TIMER_ASSEMBLY) {
         pdi_assembly_tick(node, now);
     } else if (item < PDI_TIMER_FIXED + peers) {
@@ -49,6 +51,7 @@ void pdi_node_tick(struct pdi_node *node, pdi_time now)
     if (node->kick) {
         pdi_receive_retry(node, now);
         pdi_declare_changes(node, now);
+        pdi_retire_tick(node, now);
         pdi_declare_tick(node, now);
         pdi_stream_tick(node, now);
         pdi_plan_learn(node, now);
@@ -154,7 +157,8 @@ uint64_t pdi_node_news(const struct pdi_node *node)
 {
     const pyddsi_stats *stats = &node->stats;
     return stats->delivered + stats->acknowledged + stats->forgiven + node->event_head +
-           pdi_registry_settles(node->registry) + pdi_registry_route_changes(node->registry);
+           node->audience_changes + pdi_registry_settles(node->registry) +
+           pdi_registry_route_changes(node->registry);
 }
 
 pyddsi_bytes pdi_node_name(const struct pdi_node *node, uint8_t space, uint64_t id)

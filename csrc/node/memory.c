@@ -274,6 +274,9 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
         pdi_carve(carve, (size_t)config->publishers_max * words * PDI_PUBLISHER_BITS, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
+    uint32_t *publishers_next = pdi_carve(carve, config->publishers_max, sizeof *publishers_next);
+    uint32_t *readers_next = pdi_carve(carve, config->subscribers_max, sizeof *readers_next);
+    uint32_t *things_next = pdi_carve(carve, node->things_max, sizeof *things_next);
     struct pdi_map_slot *map = pdi_carve(carve, handles, sizeof *map);
     uint64_t *map_used = pdi_carve_bits(carve, handles);
     node->records = pdi_carve(carve, config->ring_samples, sizeof *node->records);
@@ -300,6 +303,10 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     pdi_carve_clear(carve, node->publishers, config->publishers_max * sizeof *node->publishers);
     pdi_carve_clear(carve, node->readers, config->subscribers_max * sizeof *node->readers);
     pdi_carve_clear(carve, node->things, node->things_max * sizeof *node->things);
+    pdi_slots_init(&node->publishers_free, publishers_next, config->publishers_max);
+    pdi_slots_init(&node->readers_free, readers_next, config->subscribers_max);
+    pdi_slots_init(&node->things_free, things_next, node->things_max);
+    node->retiring = node->retiring_next = PDI_NONE;
     (void)pdi_map_init(&node->handles, map, map_used, handles, node->hash_seed);
     (void)pdi_pages_init(&node->record_pages, record_used, config->ring_samples);
     (void)pdi_pages_init(&node->keep_pages, keep_used, keep_pages);

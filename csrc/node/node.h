@@ -279,6 +279,8 @@ int pdi_node_drop(const struct pdi_node *node, uint32_t index, pyddsi_drop *drop
 uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last);
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);
 int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer); /* OK or END */
+/* The peers that subscribe to what this publisher publishes, as bits[PYDDSI_PEERS_MAX]. OK or BAD_ARGUMENT. */
+int pdi_node_matched(struct pdi_node *node, uint32_t publisher, uint64_t *bits, pdi_time now);
 /* The sessions that one side refuses. OK or END. */
 int pdi_node_refusal(const struct pdi_node *node, uint32_t index, pyddsi_refusal *refusal);
 /* conduit as from pdi_node_conduit. OK or BAD_ARGUMENT. */

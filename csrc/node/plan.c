@@ -265,6 +265,28 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
     pdi_shelf_links(node, publisher, now);
 }
 
+/* Asked of the registry, since events can be lost. A peer that has still to hear the name by which it matches is left out. */
+int pdi_node_matched(struct pdi_node *node, uint32_t handle, uint64_t *bits, pdi_time now)
+{
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    memset(bits, 0, PDI_BITSET_WORDS(PYDDSI_PEERS_MAX) * sizeof(uint64_t));
+    if (publisher == NULL) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
+    (void)pdi_plan(node, publisher, now);
+    for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry);
+         link != PDI_REGISTRY_NONE;
+         link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
+        uint32_t peer = pdi_registry_link_remote(node->registry, link)->peer;
+        bool learns = pdi_bitset_test(publisher->learners, peer);
+        if (pdi_session_established(node, peer) &&
+            (!learns || pdi_bitset_test(publisher->pushed, peer))) {
+            pdi_bitset_set(bits, peer);
+        }
+    }
+    return PYDDSI_OK;
+}
+
 /* Which peers want this very sample: those with a plain subscription, or a selection that it fits. */
 bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *publisher,
                      pyddsi_bytes payload, uint64_t *wanting)

@@ -29,6 +29,7 @@
 #include "base/bitset.h"
 #include "base/bytes.h"
 #include "base/carve.h"
+#include "base/chain.h"
 #include "base/heap.h"
 #include "base/map.h"
 #include "base/pages.h"
@@ -298,6 +299,10 @@ struct pdi_thing {
     uint32_t registry;
     uint16_t generation;
     uint8_t used;
+    uint8_t named; /* a resource, with: */
+    uint8_t space;
+    uint64_t id;
+    uint32_t next; /* of those that retire (retire.c) */
 };
 
 /* ---- from receive to housekeeping ---- */
@@ -534,7 +539,12 @@ struct pdi_node {
     struct pdi_subscriber *readers;
     struct pdi_thing *things;
     uint32_t things_max;
-    struct pdi_map handles; /* handle of the registry → handle of ours */
+    struct pdi_slots publishers_free, readers_free, things_free;
+    uint32_t retiring, retiring_next; /* forgotten things: the wave that waits, and the next one */
+    uint64_t
+        retire_marks[PYDDSI_MULTICASTS_MAX]; /* the numbers of each group that the wave needs, */
+    pdi_time retire_after;                   /* and a time */
+    struct pdi_map handles;                  /* handle of the registry → handle of ours */
     pyddsi_received *records;
     struct pdi_pages record_pages;
     uint8_t *keep_memory; /* what readers that drop have not taken: keep.c */
@@ -566,7 +576,8 @@ enum {
     PDI_TIMER_KEEPALIVE = 1,
     PDI_TIMER_SHELF = 2,
     PDI_TIMER_ASSEMBLY = 3,
-    PDI_TIMER_FIXED = 4
+    PDI_TIMER_RETIRE = 4,
+    PDI_TIMER_FIXED = 5
 };
 
 static inline uint32_t pdi_timer_peer(uint32_t peer)
@@ -935,6 +946,12 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
                       enum pyddsi_reason reason, pdi_time now);
 bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
                     pdi_time *next);
+
+/* retire.c */
+void pdi_retire(struct pdi_node *node, uint32_t index, pdi_time now);
+/* The answer when a table is full: AGAIN while some of what stands there only waits to be forgotten. */
+int pdi_retire_full(const struct pdi_node *node);
+void pdi_retire_tick(struct pdi_node *node, pdi_time now);
 
 /* refusal.c */
 void pdi_refusal_note(struct pdi_node *node, const pyddsi_endpoint *endpoint, pyddsi_bytes id,

@@ -18,9 +18,9 @@
 
 #include "pyddsi.h"
 
-#define PDI_LATE_SETS  64
-#define PDI_LATE_WAYS  4
-#define PDI_LATE_BYTES 16384 /* of text; a name has at most a sixteenth of it */
+#define PDI_LATE_SETS  256
+#define PDI_LATE_WAYS  8
+#define PDI_LATE_BYTES 65536 /* of text; a name has at most a sixteenth of it */
 
 struct pdi_late_way {
     uint64_t key;

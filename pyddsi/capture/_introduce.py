@@ -46,7 +46,7 @@ def introduction(session: Session, local: Any, at_ns: int) -> bytes:
     while session.call("peer", len(ends) - 1, raw) == lib.PYDDSI_OK:
         peers[bytes(raw.id[0 : raw.id_size]).hex()] = len(ends)
         ends.append(ffi.new("pyddsi_endpoint *", raw.endpoint))
-    for (path, number, space), one in session.things.items():
+    for (path, number, space), one in list(session.things.items()):
         if isinstance(one, Resource):
             said.setdefault(0, []).append((space, number, path))
     for known in session.resources():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from pyddsi._declared import TIMEOUT, Declared
+from pyddsi._declared import TIMEOUT, Declared, Named
 from pyddsi._native import ffi, lib
 from pyddsi._values import name_shown, whole
 from pyddsi.errors import ClosedError
@@ -86,7 +86,7 @@ class Subscriber(Declared):
         name: str | int,
         number: int,
         handle: int,
-        parts: tuple[Declared, ...],
+        parts: tuple[Named, ...],
         *,
         space: int = 0,
     ) -> None:
