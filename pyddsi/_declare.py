@@ -326,6 +326,10 @@ class Declaring(Answers, Generic[P, S]):
             )
         if where is not None and not isinstance(where, str):
             raise TypeError(f"where is a text, such as 'lum > 0 and $size < 100', not {where!r}")
+        if where is not None:
+            from pyddsi._predicate import check_predicate  # noqa: PLC0415 - few have one
+
+            check_predicate(where)
         query = names.canonical(resource if where is None else f"{resource}?{{{where}}}")
         data = ffi.from_buffer(query.encode())
         handle, status = ffi.new("uint32_t *"), ffi.new("int *")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["fill", "refusal"]
 
 KEEP_BYTES = 64 << 20
-RING_SAMPLES = 1 << 17  # of all subscribers together; memory that is not used is not taken
+RING_SAMPLES, RINGS_LEAST, RINGS_MOST = 1024, 1 << 17, 1 << 24
+"""Samples that may wait for the subscribers of each name that may be declared; memory that is not used is not taken."""
 
 
 def refusal(status: int, why: str) -> Exception:
@@ -111,7 +112,7 @@ def fill(options: Any, config: Config) -> tuple[str, ...]:
     node.subscribers_max = node.publishers_max
     node.remotes_max = max(node.remotes_max, 2 * config.resources_max)
     node.remotes_peer_max = node.remotes_max // 2
-    node.ring_samples = max(node.ring_samples, RING_SAMPLES)
+    node.ring_samples = max(RINGS_LEAST, min(RING_SAMPLES * config.resources_max, RINGS_MOST))
     node.keep_bytes = max(KEEP_BYTES, 2 * config.sample_max)
     node.events_max = EVENTS_KEPT
     return paths

@@ -1,6 +1,7 @@
 /* wire.c - the front door's functions of the wire room. Each is the room's own function under its public name. */
 #include "pyddsi.h"
 
+#include "proto/predicate.h"
 #include "wire/columns.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
@@ -144,6 +145,12 @@ int pyddsi_columns_packet(pyddsi_columns *columns, const pyddsi_reading *reading
 int pyddsi_name_check(const uint8_t *path, size_t size, size_t size_max, pyddsi_fault *fault)
 {
     return pdi_name_check((pyddsi_bytes){path, size}, size_max, fault);
+}
+
+int pyddsi_predicate_check(const char *text, size_t size, pyddsi_fault *fault)
+{
+    struct pdi_predicate predicate;
+    return pdi_predicate_init(&predicate, text, size, fault);
 }
 
 int pyddsi_name_parse(const char *text, size_t size, pyddsi_name *name, pyddsi_fault *fault)

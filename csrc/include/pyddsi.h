@@ -435,6 +435,8 @@ typedef struct {
 } pyddsi_name;
 
 int pyddsi_name_check(const uint8_t *path, size_t size, size_t size_max, pyddsi_fault *fault);
+/* A predicate, which is what stands between the braces of `name?{predicate}`: OK, or BAD_INPUT or NO_SPACE and where reading stopped. */
+int pyddsi_predicate_check(const char *text, size_t size, pyddsi_fault *fault);
 int pyddsi_name_parse(const char *text, size_t size, pyddsi_name *name, pyddsi_fault *fault);
 int pyddsi_name_canonical(const char *text, size_t size, char *out, size_t room, size_t *out_size,
                           pyddsi_fault *fault);

@@ -42,7 +42,7 @@ ODD: dict[str, tuple[Asked, type[Exception], str]] = {
     "where= that ends too early": (
         lambda s: s.subscriber("a", where="lum >"),
         pyddsi.DeclarationError,
-        r"cannot be: invalid; a predicate is such as lum > 0",
+        r"something is missing at its end; a predicate is such as lum > 0",
     ),
     "a depth beyond all": (
         lambda s: s.subscriber("a", depth=1 << 30),

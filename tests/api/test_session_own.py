@@ -67,7 +67,7 @@ def test_waiting() -> None:
         careless = session.publisher("a", reliable=False)
         assert pub.put_many([b"x"] * 9, wait=False) == 4
         assert pub.put(b"y", wait=False) is False
-        with pytest.raises(TimeoutError, match="a subscriber of this session does not read"):
+        with pytest.raises(TimeoutError, match="a subscriber of this session has its queue full"):
             pub.put(b"y", timeout=0.01)
         careless.put(b"z")
         (drop,) = session.drops()
@@ -110,3 +110,11 @@ def test_filters() -> None:
             b'{"lum": 66}',
         ]
         assert session.drops() == []
+
+
+def test_many_subscribers() -> None:
+    """The 129th subscriber would be refused, though there is memory, and the setting that the error names would not help."""
+    with pyddsi.open(group=group()) as session:
+        for number in range(300):
+            session.subscriber(f"a/{number}")
+        session.subscriber("many", depth=65536)
