@@ -127,6 +127,20 @@ MUTANTS = [
         "fanout",
     ),
     Mutant(
+        "session: a peer that answers where it was is given up for one elsewhere",
+        "node",
+        "return who->gone;",
+        "return true;",
+        "impostor",
+    ),
+    Mutant(
+        "bond: who looks for one does not say so",
+        "proto",
+        "(void)pdi_atomic32_add(&other->raised, 1);",
+        "",
+        "tests/proto_bond",
+    ),
+    Mutant(
         "assembly: a reliable sample without a place is taken in, and lost",
         "node",
         "if (room || !others_hold(node, piece->owner)) {",

@@ -125,30 +125,16 @@ static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
                                         .unproven = 1};
 }
 
-static void show(struct pdi_lanes *lanes, uint32_t peer, uint64_t bond)
-{
-    struct pdi_atomic64 *at = &lanes->page->bonds[peer];
-    if (pdi_atomic64_load_relaxed(at) != bond) {
-        pdi_atomic64_store_release(at, bond);
-    }
-}
-
-/* Whether a page is that of the peer who told us of it. Both sides write their bond, then raise a word in each other's page, then look:
- * who raises the same word later sees what the other wrote before. So one of them finds the other's, and says so. */
+/* Whether a page is that of the peer who told us of it. */
 static void prove(struct pdi_lanes *lanes, uint32_t peer)
 {
     struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
     struct pdi_shared_page *page = (struct pdi_shared_page *)neighbour->segment.memory;
     uint64_t bond = pdi_node_bond(lanes->node, peer, false);
-    (void)pdi_atomic32_add(&page->bonded, 1);
-    (void)pdi_atomic32_add(&lanes->page->bonded, 0);
-    for (uint32_t i = 0; bond != 0 && i < PYDDSI_PEERS_MAX; i++) {
-        if (pdi_atomic64_load_acquire(&page->bonds[i]) == bond) {
-            neighbour->unproven = 0;
-            neighbour->used = 1;
-            pdi_lanes_nudge(neighbour);
-            return;
-        }
+    if (pdi_bond_find(&lanes->page->bonds, &page->bonds, bond)) {
+        neighbour->unproven = 0;
+        neighbour->used = 1;
+        pdi_lanes_nudge(neighbour);
     }
 }
 
@@ -170,9 +156,9 @@ static void greet(struct pdi_lanes *lanes)
 {
     pyddsi_peer peer;
     struct pdi_token token;
-    uint32_t bonded = pdi_atomic32_load_acquire(&lanes->page->bonded);
-    bool told = bonded != lanes->bonded;
-    lanes->bonded = bonded;
+    uint32_t raised = pdi_bond_raised(&lanes->page->bonds);
+    bool told = raised != lanes->raised;
+    lanes->raised = raised;
     for (uint32_t i = 0; i < lanes->peers_max && pdi_node_peer(lanes->node, i, &peer) == PYDDSI_OK;
          i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
@@ -187,7 +173,7 @@ static void greet(struct pdi_lanes *lanes)
             pdi_lanes_dismiss(lanes, neighbour, true);
             pdi_segment_free(&neighbour->segment);
         }
-        show(lanes, i, near ? pdi_node_bond(lanes->node, i, true) : 0);
+        pdi_bond_write(&lanes->page->bonds, i, near ? pdi_node_bond(lanes->node, i, true) : 0);
         if (!neighbour->used && fresh) {
             meet(lanes, neighbour, &token, peer.epoch + 1U);
         }

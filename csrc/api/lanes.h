@@ -53,7 +53,7 @@
  * Who tells whom. All of it is told, nobody polls:
  *
  *     what                                      how                                         who looks
- *     a bond was found                          bonded of the other raised, and attention     its housekeeping
+ *     a bond was found                          attention of the other set, chores rung       its housekeeping
  *     samples were put                          news of each reader rung (lightly, if that   its applications
  *                                               is enough for all of them: bell.h)
  *     somebody asks to join, joins, leaves      attention of the other set, chores rung     its housekeeping
@@ -77,6 +77,7 @@
 #include "host/spin.h"
 #include "host/thread.h"
 #include "node/node.h"
+#include "proto/bond.h"
 #include "proto/lane.h"
 
 #define PDI_LANES_MAX  64U /* that a session writes, and that it reads */
@@ -110,13 +111,12 @@ struct pdi_shared_page {
     struct pdi_bell chores;                          /* of its housekeeping */
     PDI_CACHE_ALIGNED struct pdi_atomic32 attention; /* set by others: look at what has changed */
     struct pdi_atomic32 wanted; /* PDI_TELL_..: set by the session, taken back by who tells it */
-    struct pdi_atomic32 bonded; /* raised by others: they have written a bond */
     struct pdi_atomic32
         heavy; /* 1: who waits in it for us passes a heavy barrier before it looks */
     PDI_CACHE_ALIGNED struct pdi_offer offers[PDI_LANES_MAX];
     struct pdi_place places[PDI_LANES_MAX];
     struct pdi_brought_mark brought[PDI_LANES_MAX]; /* of the same places */
-    struct pdi_atomic64 bonds[PYDDSI_PEERS_MAX];    /* by the owner's number of the peer; 0: none */
+    struct pdi_bonds bonds;                         /* what its peers know it by */
 };
 
 enum {
@@ -255,7 +255,7 @@ struct pdi_lanes {
     pdi_time begun;           /* the clock, when the session's time was 0 */
     pdi_time due;             /* when to look again */
     uint64_t audience, wants; /* changes that were looked at, */
-    uint32_t peers, bonded;   /* and these */
+    uint32_t peers, raised;   /* and these */
     uint8_t barrier;          /* the system has one: barrier.h */
     uint8_t look;             /* there is something to look at, */
     uint8_t grows;            /* some publisher's puts may wait for a larger lane, */

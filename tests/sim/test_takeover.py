@@ -116,6 +116,24 @@ def test_one_who_answers_stays() -> None:
         assert here.peer.endpoint == here.endpoint
 
 
+@pytest.mark.parametrize("secret", [b"", bytes(8), b"another!", b"a secre"])
+def test_number_is_not_enough(secret: bytes) -> None:
+    """Whoever waits until a peer is silent would take over its session by the number alone, with all that is under way."""
+    with Sim(1) as sim:
+        a = sim.node("a")
+        here = Stranger(sim, a)
+        here.meet(properties=features(ABLE, secret=b"a secret"))
+        there = Stranger(sim, a, host="10.9.9.8")
+        of_sessions(a)
+        for _ in range(10):
+            there.open(properties=features(ABLE, secret=secret))
+            sim.run(1.0)
+        assert of_sessions(a) == []
+        assert there.heard_of(wire.Accept) == []
+        assert here.peer is not None
+        assert here.peer.endpoint == here.endpoint
+
+
 def test_questions_are_few() -> None:
     """A stranger could have a node send PINGs to others without end: one packet of his, one of ours."""
     with Sim(1) as sim:
