@@ -32,6 +32,7 @@ Row = dict[str, Any]
 LISTED_MAX = 10_000  # of each list; what is beyond is only counted
 BAD_ENDS = ("expired", "refused")
 NO_NAME = (0, "")
+BLOCK = "pcapng block "
 
 
 def _percentiles(counts: list[int] | None) -> tuple[int, int] | None:
@@ -63,6 +64,8 @@ def _counted(info: Info, tally: Tally) -> None:
     for name, what in (("foreign_udp", "UDP of others"), ("foreign_tcp", "TCP of others")):
         if tally[name]:
             info.foreign[what] = tally[name]
+    # Wireshark numbers some blocks of pcapng as if they were frames, and so do we; capinfos does not count them, nor does this.
+    info.frames -= sum(count for what, count in info.foreign.items() if what.startswith(BLOCK))
     info.malformed = tally["decode.malformed"] + tally["decode.unknown"]
     info.repeats, info.pre_sync = tally["repeats"], tally["pre_sync"]
     info.missing, info.fills = max(0, tally["missing"]), tally["fills"]

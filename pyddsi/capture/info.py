@@ -154,7 +154,7 @@ class Info:
     format: str = ""
     bytes: int = 0
     frames: int = 0
-    """Frames captured, whosever they are."""
+    """Frames captured, also those of other programs."""
     packets: int = 0
     """Packets of the protocol: datagrams, and frames of TCP streams."""
     messages: int = 0
