@@ -36,7 +36,7 @@ class Answers:
         """What is declared here, and elsewhere as far as that is known."""
         return list(self.declared.values())  # another thread may declare meanwhile
 
-    def rejections(self, handle: int) -> dict[str, str]:  # noqa: ARG002 - for those who know
+    def rejections(self, handle: int, patience: float = 0.0) -> dict[str, str]:  # noqa: ARG002 - for those who know
         """Which of the peers that are there has refused a declaration for good, and why, as its status."""
         return {}
 

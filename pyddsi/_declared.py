@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         def wait(self, timeout: float, ready: Callable[[], Any]) -> Any:
             """Let time pass until `ready` answers something true, which is the result, or the time is over."""
 
-        def rejections(self, handle: int) -> dict[str, str]:
+        def rejections(self, handle: int, patience: float = 0.0) -> dict[str, str]:
             """Which of the peers that are there has refused a declaration for good, and why, as its status."""
             ...
 
@@ -68,6 +68,7 @@ REASONS = {
 }
 _sharing = allocate_lock()  # held for some words, and for no call
 TIMEOUT = 10.0
+SOON = 0.2
 
 
 class Declared:
@@ -191,7 +192,8 @@ class Declared:
                 f"{self}: a publisher of it is for one subscriber alone, and has one; give it way='auto', 'each' or "
                 f"'multicast'"
             )
-        who = [one for one, said in self._owner.rejections(self._handle).items() if said == status]
+        told = self._owner.rejections(self._handle, SOON)
+        who = [one for one, said in told.items() if said == status]
         return DeclarationError(
             f"{self}: {' and '.join(who) or 'a peer'} does not accept it: {status}{REASONS.get(status, '')}",
             status=status,

@@ -258,11 +258,15 @@ class Looking:
             found.append(refusal_of(raw, name, self._wall_ns, self.paths))
         return found
 
-    def rejections(self, handle: int) -> dict[str, str]:
+    def rejections(self, handle: int, patience: float = 0.0) -> dict[str, str]:
         """Which of the peers that are there has refused a declaration for good, and why, as its status."""
         from pyddsi._looks import ESTABLISHED_NAME, status_name  # noqa: PLC0415 - only failures need it
 
-        self.pump()
+        def there() -> bool:
+            self.pump()
+            return handle in self._rejections
+
+        self.wait(patience, there)  # its status is known a moment before
         told = self._rejections.get(handle, {})
         return {
             f"peer {one.name} at {one.endpoint}": status_name(told[one.name])

@@ -361,7 +361,9 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
         node->orders[index].best_next = best;
         bool plain = node->peers[peer].session == 0;
         node->orders[index].reach = plain ? PDI_ORDER_REACH_ZHE : PDI_ORDER_MASK_BITS + 1;
-        if (node->config.role == PYDDSI_CLIENT && plain) {
+        bool client = node->config.role == PYDDSI_CLIENT ||
+                      (node->config.role == PYDDSI_BROKER && node->peers[peer].lone);
+        if (client && plain) { /* between a broker and a client of zhe all numbers begin at 0 */
             pdi_order_start(&node->orders[index]);
         }
         pdi_held_set(node, index, false);

@@ -510,6 +510,19 @@ def test_one_synch_at_a_time() -> None:
     assert len(sent) == len(set(sent))
 
 
+def test_client_begins_at_once() -> None:
+    """A broker throws away what a client of zhe says until its first SYNCH, which may come 10 s later: it begins without one."""
+    world = World(CONFIGS["client-nbiot"], names=False, role="broker", multicasts=0)
+    world.net.run_until(lambda: world.zhe.peers, 30.0)
+    world.net.run_until(lambda: world.pub.matched, 2.0)
+    world.net.run_until(lambda: world.zhe.tables.wanted(OUT), 2.0)
+    assert world.zhe.write(OUT, b"1", world.net.now)
+    world.zhe.flush(world.net.now)
+    world.net.run(1.0)
+    assert [bytes(one.data) for one in world.sub] == [b"1"]
+    assert world.complaints == []
+
+
 def test_narrow_client_survives() -> None:
     """A broker with a multicast conduit would number the unicast one 1, which kills a client that knows conduit 0 alone."""
     world = World(CONFIGS["client-nbiot"], names=False, role="broker")

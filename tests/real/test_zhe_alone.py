@@ -540,9 +540,10 @@ def test_asks_for_answers() -> None:
         one.now = 1.0 + i / 1000
         one.zhe.write(1, b"x", one.now)
         one.zhe.flush(one.now)
-        marked += [i for _, data in one.zhe.take() if data[0] == 0x67]
-        one.say(Message(wire.ACKNACK, sn=i + 1))
-    assert marked == [0, 9, 18, 27, 36]
+        if any(data[0] == 0x67 for _, data in one.zhe.take()):
+            marked.append(i)
+            one.say(Message(wire.ACKNACK, sn=i + 1))
+    assert marked == [9, 19, 29, 39], "from the first message in an empty window on"
 
 
 def test_newcomers() -> None:

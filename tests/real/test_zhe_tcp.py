@@ -194,7 +194,7 @@ def test_who_refuses() -> None:
         with ending(Tcp(zhe, (address(one),))) as end:
             until(end, lambda: zhe.peers)
             pub, sub = one.publisher("/plant/sent"), one.subscriber("/plant/pose")
-            until(end, lambda: "pending" not in {pub.status, sub.status})
+            until(end, lambda: list(rejections(one, [pub])) and list(rejections(one, [sub])))
             who = f"peer {zhe.id.hex()} at {one.peers()[0].endpoint}"
             why = "no_space (it has no room for another name)"
             with pytest.raises(pyddsi.DeclarationError) as caught:

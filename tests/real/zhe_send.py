@@ -85,6 +85,8 @@ class Sender:
         if self._conduit is None:
             self._conduit, self._scarce = sent, scarce
         self._head = begin + stored.head
+        if sent.next == sent.base:
+            sent.synch_ms = ms
         sent.push(stored)
         self._age(ms)
         return True
