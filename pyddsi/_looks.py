@@ -303,6 +303,7 @@ class Peer:
 
     name: what it is called; of a session its id in hexadecimal digits
     state: "unknown", "opening", "established" or "expired"
+    group: where a zhe sends to, if that is not a group of ours: its samples do not come
     lease, rtt: seconds
     unacknowledged: messages in the window to it alone
     """
@@ -313,6 +314,7 @@ class Peer:
     busy: int
     epoch: int
     endpoint: Endpoint | None
+    group: Endpoint | None
     features: frozenset[str]
     incarnation: int
     lease: float
@@ -329,6 +331,7 @@ def peer_of(raw: Any, name: str, paths: tuple[str, ...] = ()) -> Peer:
         id=bytes(raw.id[0 : raw.id_size]),
         state=state_name(raw.state),
         endpoint=endpoint(raw.endpoint, paths),
+        group=endpoint(raw.group, paths),
         features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
         lease=raw.lease_ms / 1000,
         rtt=raw.rtt_ns / SECOND,

@@ -53,6 +53,7 @@ def _sentences(session: Looking, name: str | int) -> str:
         said += _answers(session, mine)
         said += _publishing(session, publishers, settled, known)
         said += _unpublished(session, subscribers, settled, known)
+        said += _other_groups(session, subscribers, settled)
     said += [f"{one}." for one in session.refusals()]
     said += _dropped(session, name)
     return " ".join(said) or " ".join(_fine(session, name, mine, settled, known))
@@ -63,6 +64,19 @@ def _covers(one: Declared, name: str | int, path: str | None) -> bool:
     if path is None or not isinstance(one.name, str):
         return name in {one.number, one.name}
     return names.intersect(names.Name(one.name).path, path)
+
+
+def _other_groups(
+    session: Looking, subscribers: list[Declared], settled: list[Peer]
+) -> Iterator[str]:
+    """A zhe may send its samples to groups of their own, where nobody hears them who has not joined these."""
+    for peer in settled if subscribers else ():
+        if peer.group is not None:
+            yield (
+                f"Peer {peer.name} at {peer.endpoint} sends its samples to groups of its own, the first of them {peer.group}, "
+                f"where this session does not hear them: open it with group={str(peer.group)!r} and "
+                f"peers=[{session.config.group!r}]."
+            )
 
 
 def _meets(mine: str, theirs: str) -> bool:

@@ -790,6 +790,8 @@ typedef struct {
     uint8_t busy;
     uint16_t epoch;
     pyddsi_endpoint endpoint;
+    pyddsi_endpoint
+        group; /* where zhe sends to, if it has named groups and none is ours; else kind 0 */
     uint32_t features;
     uint64_t incarnation;
     uint64_t lease_ms;

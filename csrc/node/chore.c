@@ -36,6 +36,7 @@ static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, 
     }
     node->opening++;
     node->peers[peer].groups = chore->groups;
+    node->peers[peer].group = chore->group;
     node->peers[peer].open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
     pdi_timer_set(node, pdi_timer_peer(peer), node->peers[peer].open_at);
     pdi_session_say(node, PDI_REPLY_OPEN, peer);
@@ -229,6 +230,7 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     if (state == PDI_PEER_ESTABLISHED && chore->session != 0 && age_of(chore, who) == NEWER) {
         struct pdi_chore again = *chore;
         again.groups = who->groups;
+        again.group = who->group;
         if (pdi_session_replace(node, peer, now)) {
             start_opening(node, &again, now);
         }

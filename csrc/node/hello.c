@@ -93,6 +93,19 @@ static void length_in(const struct pdi_node *node, uint64_t bits, size_t size,
     }
 }
 
+/* The first group that is named, whether it is ours or not; kind 0: none. */
+static pyddsi_endpoint group_in(const pyddsi_endpoint *from, pyddsi_list locators)
+{
+    pyddsi_endpoint group = {0};
+    pyddsi_locator locator;
+    if (pdi_endpoint_is_stream(from) || pdi_list_locator(&locators, &locator) != PYDDSI_OK ||
+        pdi_endpoint_parse((const char *)locator.text.data, locator.text.size, &group) !=
+            PYDDSI_OK) {
+        group = (pyddsi_endpoint){0};
+    }
+    return group;
+}
+
 static void properties_in(const struct pdi_node *node, pyddsi_list properties,
                           struct pdi_chore *chore)
 {
@@ -184,6 +197,7 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
     chore->bits = node->config.features != 0 ? LENGTH_UNTOLD : node->config.seq_bits;
     chore->lease = message->lease;
     chore->groups = groups_in(node, &chore->from, message->locators);
+    chore->group = group_in(&chore->from, message->locators);
     chore->lone = message->locators.count == 0;
     if ((message->flags & PYDDSI_P) != 0) {
         properties_in(node, message->properties, chore);
@@ -235,6 +249,7 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
         if ((message->mask & wanted(node)) != 0) {
             chore.kind = PDI_CHORE_HELLO;
             chore.groups = groups_in(node, from, message->locators);
+            chore.group = group_in(from, message->locators);
             push_chore(node, &chore, now);
         }
         return;

@@ -217,6 +217,7 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
         .busy = view.busy,
         .epoch = view.epoch,
         .endpoint = who->endpoint,
+        .group = who->features == 0 && who->groups == 0 ? who->group : (pyddsi_endpoint){0},
         .features = who->features,
         .incarnation = who->incarnation,
         .lease_ms = who->lease_ms,

@@ -243,6 +243,7 @@ void pdi_session_adopt(struct pdi_node *node, uint32_t peer, const struct pdi_ch
     who->lease_ms = (uint32_t)(chore->lease < INT32_MAX / 100 ? chore->lease * 100 : INT32_MAX);
     if (chore->kind == PDI_CHORE_OPEN) {
         who->groups = chore->groups;
+        who->group = chore->group;
     }
     who->lone = chore->lone;
 }

@@ -181,13 +181,14 @@ struct pdi_node_peer {
     uint64_t secret;  /* what it told us alone with that number; 0: nothing */
     uint64_t proof;   /* and what we told it */
     uint64_t commit_mode;
-    uint32_t lease_ms; /* how long it may be silent */
-    uint32_t reason;   /* why it ended */
-    uint16_t farewell; /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
-    uint8_t lone;      /* it told no group at all */
-    uint8_t renewed;   /* its session was ended once because it is older than ours (alive.c) */
-    uint64_t results;  /* bit k: a result came on its conduit k before it had begun */
-    uint8_t groups;    /* bit i: it has joined the group of our multicast conduit i */
+    uint32_t lease_ms;     /* how long it may be silent */
+    uint32_t reason;       /* why it ended */
+    uint16_t farewell;     /* a CLOSE is to be sent when it is torn down: reason + 1, or 0 */
+    uint8_t lone;          /* it told no group at all */
+    uint8_t renewed;       /* its session was ended once because it is older than ours (alive.c) */
+    uint64_t results;      /* bit k: a result came on its conduit k before it had begun */
+    uint8_t groups;        /* bit i: it has joined the group of our multicast conduit i */
+    pyddsi_endpoint group; /* the first that it has joined, whoever sends there; kind 0: none */
     uint8_t token_size;
     uint8_t token[32]; /* what it told in property 7 */
     uint64_t acks;     /* bit k: an ACKNACK for its conduit k is to go */
@@ -320,6 +321,7 @@ struct pdi_chore {
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t groups;
     uint8_t lone;
+    pyddsi_endpoint group;
     uint8_t token_size;
     uint8_t token[32];
     uint8_t bits;    /* the length of its numbers */

@@ -309,6 +309,32 @@ def test_client_over_udp() -> None:
         talk(one, end)
 
 
+def test_groups_of_its_own() -> None:
+    """
+    A zhe that sends to other groups than the one that it is found by is matched, and its samples never come: nobody says why, or
+    what is said to help does not.
+    """
+    room, scouting = meeting()
+    first, _, last = scouting[0].rpartition(".")
+    where = f"{first}.{int(last) ^ 1}", scouting[1]  # all groups of a zhe have one port
+    data = f"{where[0]}:{where[1]}"
+    config = CONFIGS["p2p"].changed(scouting=scouting, groups=(where,), multicasts=1, unicast=1)
+    config = config.changed(scout_ms=100)
+    with ending(Udp(zhe_of(config))) as end:
+        with session(group=room, interface="lo") as one:
+            sub = one.subscriber(OUT)
+            until(end, lambda: end.zhe.tables.wanted(OUT))
+            zhe = f"Peer {end.zhe.id.hex()} at {one.peers()[0].endpoint}"
+            why = one.why_not(OUT)
+            assert f"{zhe} sends its samples to groups of its own, the first of them {data}" in why
+            assert f"group='{data}' and peers=['{room}']" in why
+            assert sub.poll() is None
+        until(end, lambda: not end.zhe.peers)
+        with session(group=data, peers=[room], interface="lo") as one:
+            talk(one, end)
+            assert "groups of its own" not in one.why_not(OUT)
+
+
 def test_peers_over_udp() -> None:
     """002-112: a zhe and a session with defaults on both sides do not find each other by the group, or are not understood."""
     room, scouting = meeting()
