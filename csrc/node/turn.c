@@ -4,7 +4,8 @@
  * remembers the place. Handling can say "not now" (a reader's ring is full, a guard has no room, a move waits for the
  * other conduit): then the order is held at this message, nothing of the conduit behind it is delivered or
  * acknowledged, the sender's window fills, and its writer waits. That is how back-pressure reaches the right
- * writer and nobody else. Everything held is tried again when something has changed (kick).
+ * writer and nobody else. Everything held is tried again when something has changed (kick). The file is long because whatever
+ * comes in order passes here.
  */
 #include "node/state.h"
 #include "wire/encode.h"
