@@ -220,6 +220,14 @@ def test_core(capsys: Captured) -> None:
     assert (total["deliveries"], total["side"], len(total["digest"])) == (13, "10.77.0.2:46376", 32)
 
 
+@pytest.mark.parametrize("probe", ["handshake", "declare_c", "malformed"])
+def test_core_of_what_is_refused(probe: str, capsys: Captured) -> None:
+    """What a sender of nonsense says of itself (numbers of 300 bits, no id) would be asked of the node in its place."""
+    path = str(CAPTURES / "probes" / f"{probe}.pcap")
+    assert run("replay", path, "--mode", "core") == 0
+    assert "samples delivered, digest" in capsys.readouterr().out
+
+
 def test_core_that_differs(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that does something else the second time would pass for one that does the same."""
     digests = iter("ab")

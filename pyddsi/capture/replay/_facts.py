@@ -22,6 +22,9 @@ MULTICASTS_MAX = 8
 CONDUITS_MAX = 64
 """Conduits from here on are a recording's own: what was on no wire stands on them."""
 ORDER_MAX = 2048
+SEQUENCE_LENGTHS = range(7, 57)
+ID_MAX = 16
+LEASE_MAX = 21_474_836
 SLOTS_MAX = 4096
 
 
@@ -66,12 +69,15 @@ class Facts:
     def _opened(self, packet: Packet, message: wire.Open | wire.Accept) -> None:
         who = message.id if isinstance(message, wire.Open) else message.acceptor
         told = properties(message)
+        if not 1 <= len(who) <= ID_MAX or message.lease > LEASE_MAX:
+            return  # it is refused, and no node can be like that
         self.ids[packet.source] = bytes(who)
         self._properties.setdefault(packet.source, told)
         self._leases.setdefault(packet.source, message.lease)
         for bits in told.get(wire.PropertyId.SEQUENCE_BITS, ())[:1]:
             for end in (packet.source, packet.target):  # whom it opens has the same, or refuses
-                self._bits.setdefault(end, bits)
+                if bits in SEQUENCE_LENGTHS:  # else it is refused
+                    self._bits.setdefault(end, bits)
 
     def declared(self, by: Endpoint, kind: type[D]) -> list[D]:
         """The declarations of one kind that somebody made, each once, in their order."""
