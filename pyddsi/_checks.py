@@ -151,22 +151,45 @@ class Place:
     Where a peer is, or where we are.
 
     kind: "udp", "tcp" or "unix"
-    packed: the IP address, or the path
+    packed: the IP address, or the path; empty for a host that is known by its name alone
+    host: that name; else empty
     """
 
-    __slots__ = ("kind", "packed", "port")
+    __slots__ = ("host", "kind", "packed", "port")
 
-    def __init__(self, kind: str, packed: bytes, port: int) -> None:
-        self.kind, self.packed, self.port = kind, packed, port
+    def __init__(self, kind: str, packed: bytes, port: int, host: str = "") -> None:
+        self.kind, self.packed, self.port, self.host = kind, packed, port, host
 
     @property
     def any(self) -> bool:
         """Whether it is every address of this machine."""
-        return not any(self.packed)
+        return not any(self.packed) and not self.host
 
 
-def place_of(text: str, *, port_least: int = 1) -> Place:
-    """The parts of "10.0.0.9:7447", "tcp/[fe80::1]:7447" or "unix//run/x.sock". ValueError that ends a sentence."""
+def host_of(text: str, port_least: int) -> tuple[str, int] | None:
+    """The parts of "broker.plant:7447", where that is a host's name and a port, and no address."""
+    host, _, port = text.rpartition(":")
+    labels = host.removesuffix(".").split(".")
+    fine = (
+        len(host) < 254
+        and host.isascii()
+        and all(
+            0 < len(one) < 64 and one.replace("-", "").replace("_", "").isalnum() for one in labels
+        )
+        and not labels[-1].isdigit()  # that is an address, and a wrong one
+        and port.isascii()
+        and port.isdigit()
+        and port_least <= int(port) < 65536
+    )
+    return (host, int(port)) if fine else None
+
+
+def place_of(text: str, *, port_least: int = 1, names: bool = False) -> Place:
+    """
+    The parts of "10.0.0.9:7447", "tcp/[fe80::1]:7447" or "unix//run/x.sock"; with names, of "tcp/broker:7447" as well.
+
+    ValueError that ends a sentence.
+    """
     kind, slash, rest = text.partition("/")
     if not slash:
         kind, rest = "udp", text
@@ -187,7 +210,18 @@ def place_of(text: str, *, port_least: int = 1) -> Place:
         raise ValueError(
             f"an IP address and a port, such as 10.0.0.9:7447, tcp/10.0.0.9:7447, or unix//run/robot.sock, not {text!r}"
         )
-    return Place(kind, *address_of(rest, port_least))
+    found = host_of(rest, port_least) if names else None
+    if found is not None:
+        return Place(kind, b"", found[1], found[0])
+    try:
+        return Place(kind, *address_of(rest, port_least))
+    except ValueError as error:
+        if not names:
+            raise
+        text = str(error).replace(
+            "an IP address and a port", "an IP address or a host's name, and a port"
+        )
+        raise ValueError(text) from None
 
 
 def _list(name: str, value: Any, most: int, example: str) -> tuple[str, ...]:
@@ -205,7 +239,7 @@ def _peers(name: str, _setting: Setting, value: Any) -> tuple[str, ...]:
     found = _list(name, value, PEERS_MAX, "10.0.0.9:7447")
     for one in found:
         try:
-            place = place_of(one)
+            place = place_of(one, names=True)
         except ValueError as error:
             raise ValueError(f"each of {name} is {error}") from None
         if place.any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyddsi._looking import Looking
     from pyddsi._native import Keeper
 
-__all__ = ["log_drops", "log_event", "watch"]
+__all__ = ["log_drops", "log_event", "log_missing", "watch"]
 
 DEBUG, INFO, WARNING = 10, 20, 30  # as logging has them
 LEVELS = {
@@ -71,6 +71,15 @@ def log_event(session: Looking, raw: Any) -> None:
     log = _logger(level)
     if log is not None:
         log.log(level, "%s: %s", session.title, _text(session, raw))
+
+
+def log_missing(session: Looking, text: str, why: str) -> None:
+    """A peer that was named cannot be reached, for another reason than before; or it can again."""
+    log = _logger(WARNING if why else INFO)
+    if log is not None and why:
+        log.warning("%s: the peer %s is not reached: %s", session.title, text, why)
+    elif log is not None:
+        log.info("%s: the peer %s is reached", session.title, text)
 
 
 def log_drops(session: Looking) -> None:

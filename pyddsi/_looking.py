@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyddsi._known import Known
     from pyddsi._looks import Drop, Event, Peer, Stats, Window
     from pyddsi._refusals import Refusal
+    from pyddsi._seek import Seeker
     from pyddsi._words import EventKind
     from pyddsi.capture import Endpoint
     from pyddsi.config import Config
@@ -49,6 +50,7 @@ class Looking:
     _names: dict[int, str]
     _wall_ns: int
     _options: Any
+    _seeker: Seeker | None = None
     paths: tuple[str, ...]
 
     @property
@@ -257,6 +259,10 @@ class Looking:
             name = bytes(raw.id[0 : raw.id_size]).hex() or None
             found.append(refusal_of(raw, name, self._wall_ns, self.paths))
         return found
+
+    def missing(self) -> dict[str, str]:
+        """The peers of the setting `peers` that are not reached, and why: refused, timed out, unknown name, and how often."""
+        return {} if self._seeker is None else self._seeker.missing()
 
     def rejections(self, handle: int, patience: float = 0.0) -> dict[str, str]:
         """Which of the peers that are there has refused a declaration for good, and why, as its status."""

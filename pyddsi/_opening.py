@@ -51,10 +51,12 @@ class Places:
 
     def write(self, target: Any, text: str) -> None:
         """Into an endpoint."""
-        place = place_of(text, port_least=0)
+        place = place_of(text, port_least=0, names=True)
         if place.kind != "unix":
-            target.ip = place.packed.ljust(16, b"\0")
-            target.port, target.kind = place.port, KINDS[place.kind, len(place.packed)]
+            target.ip = place.packed.ljust(
+                16, b"\0"
+            )  # of a name nothing, until it is resolved (_seek.py)
+            target.port, target.kind = place.port, KINDS[place.kind, len(place.packed) or 4]
             return
         if place.packed not in self.paths:
             self._options.paths[len(self.paths)] = place.packed

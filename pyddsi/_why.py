@@ -55,6 +55,7 @@ def _sentences(session: Looking, name: str | int) -> str:
         said += _unpublished(session, subscribers, settled, known)
         said += _other_groups(session, subscribers, settled)
     said += [f"{one}." for one in session.refusals()]
+    said += [f"The peer {text} is not reached: {why}." for text, why in session.missing().items()]
     said += _dropped(session, name)
     return " ".join(said) or " ".join(_fine(session, name, mine, settled, known))
 

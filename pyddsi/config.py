@@ -43,7 +43,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "peers": Setting(
         "peers",
-        "who is asked directly, besides the group; 16 at most: 10.0.0.9:7447 for UDP, tcp/10.0.0.9:7447, unix//run/x.sock",
+        "who is asked directly, besides the group; 16 at most: 10.0.0.9:7447 for UDP, tcp/broker:7447, unix//run/x.sock; a name "
+        "is resolved until it is reached",
     ),
     "listen": Setting(
         "places",

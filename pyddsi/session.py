@@ -5,7 +5,8 @@ A session: one participant on real sockets, and everything that a program does w
         pub = session.publisher("plant/robot/7/pose")
         sub = session.subscriber("plant/robot/*/pose")
 
-Two threads of the core receive and keep house; they never wait for Python. Every call may be made by any thread.
+Two threads of the core receive and keep house; they never wait for Python. Every call may be made by any thread. The file is long,
+since what begins with a session and what ends with it are read together.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self._closed = False
         _open.add(self)
         start_new_thread(watch, (self._keeper, self.raw, ref(self)))
+        self._seek()
 
     def _begin(self, raw: Any, options: Any) -> None:
         """What is known of a session that is open."""
@@ -153,6 +155,18 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self._wall_ns = int(lib.pyddsi_session_wall(self.raw))
         self._events: list[Any] = []
         self._raw_event = ffi.new("pyddsi_event *")
+
+    def _seek(self) -> None:
+        """The session is open: the peers that it names are looked after."""
+        if self.config.peers:
+            from pyddsi._seek import seeker  # noqa: PLC0415 - most sessions name nobody
+
+            self._seeker = seeker(self)
+
+    def _sought(self) -> None:
+        """It closes."""
+        if self._seeker is not None:
+            self._seeker.stop()
 
     # ---- life ----
 
@@ -204,6 +218,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
             self._closed = True
         _open.discard(self)
         self.pump()  # what is worth a warning is said now at the latest
+        self._sought()
         lib.pyddsi_session_close(self.raw, limit)
         log_drops(self)
         if self._recorder is not None:

@@ -5,6 +5,7 @@
  * that are named by the address of their datagrams are asked with it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/session.h"
 #include "wire/decode.h"
@@ -23,6 +24,65 @@ static uint8_t family_of(const pyddsi_session_options *options)
     return family != 0 ? family : 4;
 }
 
+static bool is_placed(const pyddsi_endpoint *endpoint)
+{
+    static const pyddsi_endpoint none;
+    return memcmp(endpoint->ip, none.ip, sizeof none.ip) != 0;
+}
+
+/* Which of those that the node asks a peer is. */
+static uint32_t asked_place(const pyddsi_session_options *options, uint32_t peer)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < peer; i++) {
+        place += !pdi_stream_is(&options->peers[i]);
+    }
+    return place;
+}
+
+int pyddsi_session_aim(pyddsi_session *session, uint32_t peer, const pyddsi_endpoint *where)
+{
+    if (!pdi_session_enter(session)) {
+        return PYDDSI_CLOSED;
+    }
+    pyddsi_session_options *options = &session->options;
+    bool fine = peer < options->peer_count && options->peers[peer].kind == where->kind;
+    if (fine) {
+        options->peers[peer] = *where;
+        if (pdi_stream_is(where)) {
+            pdi_streams_aim(pdi_port_streams(session->port), peer, where);
+        } else {
+            pdi_node_ask(session->node, asked_place(options, peer), where);
+        }
+    }
+    pdi_session_leave(session);
+    return fine ? PYDDSI_OK : PYDDSI_BAD_ARGUMENT;
+}
+
+int pyddsi_session_named(pyddsi_session *session, uint32_t peer, pyddsi_named *named)
+{
+    if (!pdi_session_enter(session)) {
+        return PYDDSI_CLOSED;
+    }
+    const pyddsi_session_options *options = &session->options;
+    bool fine = peer < options->peer_count;
+    if (fine) {
+        const pyddsi_endpoint *where = &options->peers[peer];
+        *named = (pyddsi_named){.where = *where};
+        if (pdi_stream_is(where)) {
+            struct pdi_streams_attempts found =
+                pdi_streams_attempts(pdi_port_streams(session->port), peer);
+            named->live = found.live;
+            named->failed = found.failed;
+            named->code = found.code;
+        } else {
+            named->live = pdi_node_knows(session->node, where);
+        }
+    }
+    pdi_session_leave(session);
+    return fine ? PYDDSI_OK : PYDDSI_BAD_ARGUMENT;
+}
+
 static int plan_links(pyddsi_session *session, struct pdi_streams_options *streams, char *text)
 {
     static const uint8_t looks_for[] = {5, 1, 4}; /* peers and brokers, brokers, peers */
@@ -35,7 +95,9 @@ static int plan_links(pyddsi_session *session, struct pdi_streams_options *strea
         if (pdi_stream_is(&options->peers[i])) {
             any = true;
         } else {
-            node->asked[node->asked_count++] = options->peers[i];
+            pyddsi_endpoint *one = &node->asked[node->asked_count++];
+            *one = options->peers[i];
+            one->kind = is_placed(one) ? one->kind : 0; /* nobody is asked before it is aimed */
         }
     }
     if (!any) {

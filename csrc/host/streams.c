@@ -36,6 +36,8 @@ static void time_out(struct pdi_streams *streams, struct pdi_stream_link *link, 
         return;
     case PDI_STREAM_CONNECTING:
         streams->counts.failed++;
+        link->failed++;
+        link->code = ETIMEDOUT;
         pdi_stream_link_end(streams, link, now);
         return;
     case PDI_STREAM_FRESH:
@@ -200,6 +202,45 @@ int pdi_streams_send(struct pdi_streams *streams, const pyddsi_endpoint *to, con
                                            : send_one(streams, to, data, size, more);
     pdi_lock_give(&streams->lock);
     return status;
+}
+
+/* The one that we make to this peer; null: it is none of those. With the lock. */
+static struct pdi_stream_link *of_peer(struct pdi_streams *streams, uint32_t peer)
+{
+    for (uint32_t i = 0; i < streams->ours; i++) {
+        if (streams->links[i].peer == peer) {
+            return &streams->links[i];
+        }
+    }
+    return NULL;
+}
+
+void pdi_streams_aim(struct pdi_streams *streams, uint32_t peer, const pyddsi_endpoint *where)
+{
+    pdi_lock_take(&streams->lock);
+    struct pdi_stream_link *link = of_peer(streams, peer);
+    if (link != NULL && link->state == PDI_STREAM_WAITING) {
+        bool first = !pdi_stream_aimed(&link->where);
+        link->where = *where;
+        link->due = first ? pdi_clock_now() : link->due;
+        pdi_stream_arm(streams, link->due);
+    } else if (link != NULL) {
+        link->aim = *where;
+    }
+    pdi_lock_give(&streams->lock);
+}
+
+struct pdi_streams_attempts pdi_streams_attempts(struct pdi_streams *streams, uint32_t peer)
+{
+    struct pdi_streams_attempts found = {0};
+    pdi_lock_take(&streams->lock);
+    const struct pdi_stream_link *link = of_peer(streams, peer);
+    if (link != NULL) {
+        found =
+            (struct pdi_streams_attempts){link->failed, link->code, link->state == PDI_STREAM_LIVE};
+    }
+    pdi_lock_give(&streams->lock);
+    return found;
 }
 
 void pdi_streams_count(struct pdi_streams *streams, struct pdi_streams_counts *counts)

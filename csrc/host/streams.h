@@ -61,7 +61,8 @@ static inline bool pdi_stream_is(const pyddsi_endpoint *endpoint)
 }
 
 struct pdi_streams_options {
-    const pyddsi_endpoint *peers; /* those that are streams are connected to, */
+    const pyddsi_endpoint *
+        peers; /* those that are streams are connected to; without an address, once they are aimed at one, */
     uint32_t peer_count;
     pyddsi_endpoint *listen; /* and these listened at; a port of 0 becomes the one that is used */
     uint32_t listen_count;
@@ -88,6 +89,19 @@ int pdi_streams_fd(const struct pdi_streams *streams);
 /* Whether packets have been read from the system and not been taken; the descriptor does not tell of these. Of the thread
  * that receives. */
 bool pdi_streams_waiting(const struct pdi_streams *streams);
+
+/* Where a peer is (a place in `peers`), that was named by a name: the next attempt to connect leads there. From any
+ * thread. */
+void pdi_streams_aim(struct pdi_streams *streams, uint32_t peer, const pyddsi_endpoint *where);
+
+/* What became of the attempts to connect to a peer since it was last there. */
+struct pdi_streams_attempts {
+    uint32_t failed;
+    int code; /* the errno of the last one */
+    bool live;
+};
+/* From any thread. */
+struct pdi_streams_attempts pdi_streams_attempts(struct pdi_streams *streams, uint32_t peer);
 
 /* Takes one packet, or the news that a connection is over (*size is 0). What is to be done besides, such as connecting, is
  * done on the way. If *size is larger than room, it was cut. PYDDSI_OK, or PYDDSI_AGAIN: there is none. */

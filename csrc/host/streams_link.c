@@ -60,22 +60,36 @@ static bool begin(struct pdi_streams *streams, struct pdi_stream_link *link, int
 void pdi_stream_link_live(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now)
 {
     link->state = PDI_STREAM_LIVE;
+    link->failed = 0;
     link->due = now + PDI_STREAM_IDLE;
     streams->counts.live++;
     pdi_stream_arm(streams, link->due);
 }
 
-/* An attempt has failed: the next one is later. */
+/* It is over, or an attempt has failed: the next one is later. */
 static void put_off(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now)
 {
     pdi_stream_link_hang_up(streams, link);
     link->state = PDI_STREAM_WAITING;
+    if (link->aim.kind != 0) {
+        link->where = link->aim;
+        link->aim.kind = 0;
+    }
     /* a part of it by chance, so that all who lost a broker do not come back as one */
     uint64_t pause = link->pause_ms + now / PDI_TIME_US % (link->pause_ms / 4);
     link->due = now + pause * PDI_TIME_MS;
     link->pause_ms =
         2 * link->pause_ms < PDI_STREAM_PAUSE_MAX_MS ? 2 * link->pause_ms : PDI_STREAM_PAUSE_MAX_MS;
     pdi_stream_arm(streams, link->due);
+}
+
+/* An attempt has failed, for this reason. */
+static void fail(struct pdi_streams *streams, struct pdi_stream_link *link, int code, pdi_time now)
+{
+    streams->counts.failed++;
+    link->failed++;
+    link->code = code;
+    put_off(streams, link, now);
 }
 
 void pdi_stream_link_connect(struct pdi_streams *streams, struct pdi_stream_link *link,
@@ -87,16 +101,14 @@ void pdi_stream_link_connect(struct pdi_streams *streams, struct pdi_stream_link
     int fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     link->fd = -1;
     if (fd < 0 || !begin(streams, link, fd)) {
-        streams->counts.failed++;
-        put_off(streams, link, now);
+        fail(streams, link, errno, now);
         return;
     }
     bool made = connect(fd, &address.any, size) == 0;
     if ((!made && errno != EINPROGRESS) ||
         pdi_stream_watch(streams, EPOLL_CTL_ADD, fd, pdi_stream_index(streams, link),
                          made ? EPOLLIN : EPOLLOUT) < 0) {
-        streams->counts.failed++;
-        put_off(streams, link, now);
+        fail(streams, link, errno, now);
         return;
     }
     link->state = PDI_STREAM_CONNECTING;
@@ -115,8 +127,7 @@ void pdi_stream_link_answered(struct pdi_streams *streams, struct pdi_stream_lin
     if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0 || code != 0 ||
         pdi_stream_watch(streams, EPOLL_CTL_MOD, link->fd, pdi_stream_index(streams, link),
                          EPOLLIN) < 0) {
-        streams->counts.failed++;
-        put_off(streams, link, now);
+        fail(streams, link, code != 0 ? code : errno, now);
         return;
     }
     streams->counts.made++;

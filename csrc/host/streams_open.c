@@ -204,15 +204,21 @@ static void call(struct pdi_streams *streams, const struct pdi_streams_options *
         const pyddsi_endpoint *where = &options->peers[i];
         bool known = !pdi_stream_is(where);
         for (uint32_t k = 0; k < streams->ours; k++) {
-            known = known || pdi_stream_same(&streams->links[k].where, where);
+            known = known ||
+                    (pdi_stream_aimed(where) && pdi_stream_same(&streams->links[k].where, where));
         }
         if (!known) {
             struct pdi_stream_link *link = &streams->links[streams->ours++];
             link->ours = true;
             link->where = *where;
+            link->peer = (uint8_t)i;
             link->pause_ms = PDI_STREAM_PAUSE_MS;
             pdi_lock_take(&streams->lock);
-            pdi_stream_link_connect(streams, link, now);
+            link->state = PDI_STREAM_WAITING;
+            link->due = PDI_TIME_NEVER;
+            if (pdi_stream_aimed(where)) {
+                pdi_stream_link_connect(streams, link, now);
+            }
             pdi_lock_give(&streams->lock);
         }
     }

@@ -44,11 +44,15 @@ struct pdi_stream_link {
     int fd;
     uint8_t state;
     bool ours;
-    bool writable; /* epoll is to tell when it can be written to */
+    uint8_t peer;    /* ours: its place among those that were named */
+    uint32_t failed; /* attempts since it was there, and */
+    int code;        /* why the last one did */
+    bool writable;   /* epoll is to tell when it can be written to */
     bool
         farewell; /* a CLOSE waits in `out`: closing begins when that is empty, and nothing follows */
     pyddsi_endpoint where;
-    pdi_time due; /* when this state is over by itself */
+    pyddsi_endpoint aim; /* ours: where it is from the next attempt on; kind 0: it stays */
+    pdi_time due;        /* when this state is over by itself */
     uint32_t pause_ms;
     uint8_t *out; /* frames from out_at to out_end wait; null until something has to wait */
     size_t out_at, out_end;
@@ -105,6 +109,13 @@ static inline uint32_t pdi_stream_index(const struct pdi_streams *streams,
                                         const struct pdi_stream_link *link)
 {
     return (uint32_t)(link - streams->links);
+}
+
+/* Whether it is known where a TCP endpoint is. */
+static inline bool pdi_stream_aimed(const pyddsi_endpoint *where)
+{
+    static const pyddsi_endpoint none;
+    return where->kind == PDI_STREAM_UNIX || memcmp(where->ip, none.ip, sizeof none.ip) != 0;
 }
 
 static inline bool pdi_stream_same(const pyddsi_endpoint *a, const pyddsi_endpoint *b)

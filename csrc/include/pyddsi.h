@@ -1115,6 +1115,17 @@ void pyddsi_session_free(pyddsi_session *session);
 /* What the session is really like: id, endpoints, seed. */
 void pyddsi_session_look(pyddsi_session *session, pyddsi_session_options *options,
                          pyddsi_endpoint *local);
+/* A peer that was named without an address (its ip is 0) is here from now on; others can be given another one, too. */
+int pyddsi_session_aim(pyddsi_session *session, uint32_t peer, const pyddsi_endpoint *where);
+/* A peer that was named: where it is (ip 0: not known); whether there is a session, or for TCP and Unix sockets a
+ * connection; how often connecting has failed since, and the errno of the last time. */
+typedef struct {
+    pyddsi_endpoint where;
+    uint8_t live;
+    uint32_t failed;
+    int32_t code;
+} pyddsi_named;
+int pyddsi_session_named(pyddsi_session *session, uint32_t peer, pyddsi_named *named);
 void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts);
 uint64_t
 pyddsi_session_now(const pyddsi_session *session); /* its clock: nanoseconds since it began */

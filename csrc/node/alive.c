@@ -234,14 +234,25 @@ void pdi_session_scout(struct pdi_node *node, pdi_time now)
         tell_apart(node, node->config.asked_count == 0); /* else connections are asked as well */
     }
     for (uint32_t i = 0; looking && i < node->config.asked_count; i++) { /* 17 at most */
-        pdi_hello_reply(node,
-                        &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.asked[i]});
-        node->stats.scouts_out++;
+        if (node->config.asked[i].kind != 0) {
+            pdi_hello_reply(
+                node, &(struct pdi_reply){.kind = PDI_REPLY_SCOUT, .to = node->config.asked[i]});
+            node->stats.scouts_out++;
+        }
     }
     if (!node->closing) {
         pdi_gossip_tick(node);
     }
     pdi_timer_set(node, PDI_TIMER_SCOUT, pdi_time_add(now, node->config.scout_ms * PDI_TIME_MS));
+}
+
+void pdi_node_ask(struct pdi_node *node, uint32_t place, const pyddsi_endpoint *where)
+{
+    if (place < node->config.asked_count &&
+        !pdi_endpoint_equal(&node->config.asked[place], where)) {
+        node->config.asked[place] = *where;
+        pdi_timer_set(node, PDI_TIMER_SCOUT, node->now);
+    }
 }
 
 /* An OPEN in the session that there is: who knows it goes on at the address that this comes from (chore.c), and a peer of zhe

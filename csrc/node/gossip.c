@@ -155,6 +155,13 @@ uint32_t pdi_gossip_find(const struct pdi_node *node, const pyddsi_endpoint *fro
     return PDI_NONE;
 }
 
+bool pdi_node_knows(const struct pdi_node *node, const pyddsi_endpoint *where)
+{
+    uint32_t peer = pdi_session_find(node, where);
+    return (peer != PDI_NONE && pdi_session_established(node, peer)) ||
+           pdi_gossip_find(node, where) != PDI_NONE;
+}
+
 /* ---- out ---- */
 
 static bool on_loopback(const pyddsi_endpoint *where)

@@ -129,6 +129,10 @@ void pdi_node_flush(struct pdi_node *node, pdi_time now);
 bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle);
 /* Where packets reach us: the addresses of our UDP socket. Peers that cannot see it are told (gossip.c). */
 void pdi_node_places(struct pdi_node *node, const pyddsi_endpoint *places, uint32_t count);
+/* Whether there is a session with a peer at this address, or at one that it told as its own. */
+bool pdi_node_knows(const struct pdi_node *node, const pyddsi_endpoint *where);
+/* Where one of `asked` is from now on. */
+void pdi_node_ask(struct pdi_node *node, uint32_t place, const pyddsi_endpoint *where);
 /* Packets come from another address of ours from now on: peers hear of it at once, and not by what they cannot place. */
 void pdi_node_moved(struct pdi_node *node, pdi_time now);
 /* Tells every peer how far it was understood; before close, so that it need not take for lost what has come. */

@@ -174,6 +174,10 @@ def fork(_machine: Machine) -> Iterator[Finding]:
         )
 
 
+MISSING = (
+    "start it there, with listen; see its name by: getent hosts NAME",
+    "and let its port through the firewalls between",
+)
 MORE_PEERS = (
     "PYDDSI_PEERS_MAX=1024 program   # for the one whose limit it is; or peers_max= of pyddsi.open()",
 )
@@ -226,6 +230,7 @@ def company(machine: Machine) -> Iterator[Finding]:
             peers = _peers.find(session, COMPANY_SECONDS)
             heard = session.stats().packets_in
             refused = _peers.refused(session)
+            missing = session.missing()
             alone = ip_address(session.endpoint.address).is_loopback and bool(machine.config.group)
     except (pyddsi.PyddsiError, ValueError) as error:
         yield Finding(
@@ -237,6 +242,8 @@ def company(machine: Machine) -> Iterator[Finding]:
         return
     for line in refused:
         yield Finding("company", "fail", line, MORE_PEERS)
+    for text, why in missing.items():
+        yield Finding("company", "warn", f"the peer {text} is not reached: {why}", MISSING)
     who = f"{many(len(peers), 'session')} in the group {machine.config.group or '(none)'} answered"
     silent = not peers and heard
     if not peers and alone and not machine.config.interface:

@@ -350,6 +350,10 @@ class Node(Declaring[Publisher, Subscriber]):
                 found.append(peer)
         return found
 
+    def missing(self) -> dict[str, str]:
+        """Here nobody is named by a name."""
+        return {}
+
     def refusals(self) -> list[Refusal]:
         """The sessions that do not come about, because this side or the other one refuses."""
         raw = ffi.new("pyddsi_refusal *")

@@ -295,8 +295,8 @@ def test_in_use(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("peers", ["robot:7447"], "each of peers is an IP address and a port"),
-    ("peers", ["tcp/robot:7447"], "each of peers is an IP address and a port"),
+    ("peers", ["robot"], "each of peers is an IP address or a host's name, and a port"),
+    ("peers", ["tcp/robot:"], "each of peers is an IP address or a host's name, and a port"),
     (
         "peers",
         ["quic/10.0.0.9:7447"],
@@ -310,7 +310,7 @@ WRONG: list[tuple[str, Any, str]] = [
         ["tcp/0.0.0.0:7447"],
         "the address of one machine, not 'tcp/0.0.0.0:7447'; to be found there, name it in listen",
     ),
-    ("peers", ["tcp/10.0.0.9:0"], "an IP address and a port"),
+    ("peers", ["tcp/10.0.0.9:0"], "an IP address or a host's name, and a port"),
     ("listen", "tcp/0.0.0.0:7447", "a list of addresses"),
     ("listen", ["tcp/0.0.0.0:70000"], "an IP address and a port"),
     (

@@ -107,7 +107,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("group", "239.255.0.256:7447", "an IP address and a port"),
     ("group", 7447, "an address, such as '239.255.0.1:7447'"),
     ("peers", "10.0.0.9:7447", "a list of addresses"),
-    ("peers", ["robot:7447"], "each of peers is an IP address and a port"),
+    ("peers", ["robot"], "each of peers is an IP address or a host's name, and a port"),
     ("peers", ["10.0.0.9:7447"] * 17, "at most 16"),
     ("role", "king", "role is one of 'peer', 'client', 'broker', not 'king'"),
     ("id", "xyz", "hexadecimal digits"),
