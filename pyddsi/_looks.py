@@ -136,7 +136,7 @@ class Event:
     Something that a node tells its application.
 
     kind: "connected", "disconnected", "reconnected", "gap", "declared", "matched", "unmatched", "qos_conflict",
-        "rejected", "detached" or "refused"
+        "rejected", "detached", "refused" or "unreached"
     time_ns: when, by the node's clock; of a session in nanoseconds since 1970
     peer: the name of the peer that it is about
     of: the resource, publisher or subscriber that it is about
@@ -306,6 +306,7 @@ class Peer:
     group: where a zhe sends to, if that is not a group of ours: its samples do not come
     lease, rtt: seconds
     unacknowledged: messages in the window to it alone
+    unreached: what we send to the group does not reach it, so it gets copies of its own
     """
 
     name: str
@@ -320,6 +321,7 @@ class Peer:
     lease: float
     rtt: float
     unacknowledged: int
+    unreached: bool = False
 
 
 def peer_of(raw: Any, name: str, paths: tuple[str, ...] = ()) -> Peer:
@@ -335,6 +337,7 @@ def peer_of(raw: Any, name: str, paths: tuple[str, ...] = ()) -> Peer:
         features=frozenset(n for n, bit in FEATURES.items() if raw.features & bit),
         lease=raw.lease_ms / 1000,
         rtt=raw.rtt_ns / SECOND,
+        unreached=bool(raw.unreached),
     )
 
 

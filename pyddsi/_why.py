@@ -173,6 +173,12 @@ def _publishing(
             near = _near(one.name, (str(k.name) for k in known if k.kind == "subscription"))
             if near:
                 yield near
+        apart = [p for p in settled if p.unreached and p.name in matched]
+        if apart:
+            yield (
+                f"Multicast does not reach {', '.join(p.name for p in apart)}, which gets a copy of its own by unicast: a "
+                f"switch or a firewall filters the group."
+            )
         window = one.window if matched else None  # type: ignore[attr-defined]
         if window is not None and window.used_bytes * 2 > window.size_bytes:
             yield f"The window of {one.name!r} is filling: {why_full(session, one._handle)}."  # noqa: SLF001

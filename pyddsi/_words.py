@@ -33,6 +33,7 @@ EventKind = Literal[
     "rejected",
     "detached",
     "refused",
+    "unreached",
 ]
 PeerState = Literal["unknown", "opening", "established", "expired"]
 EndReason = Literal[

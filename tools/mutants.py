@@ -141,6 +141,27 @@ MUTANTS = [
         "tests/proto_bond",
     ),
     Mutant(
+        "repeat: what one member of a group lacks goes to the group",
+        "node",
+        "if (alone && (many >> i & 1) == 0) {",
+        "if (0) {",
+        "filtered",
+    ),
+    Mutant(
+        "repeat: a slow reader is taken for one that hears no group",
+        "node",
+        "if (member->lone_asked < PDI_UNREACHED_ASK) {",
+        "if (0) {",
+        "filtered",
+    ),
+    Mutant(
+        "order: questions that nothing comes in answer to go on at their pace",
+        "proto",
+        "order->asks > 1 && is_unanswered(order) ? order->asks - 1 : 0",
+        "0",
+        "tests/proto_order",
+    ),
+    Mutant(
         "assembly: a reliable sample without a place is taken in, and lost",
         "node",
         "if (room || !others_hold(node, piece->owner)) {",

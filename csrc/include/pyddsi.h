@@ -704,6 +704,7 @@ enum pyddsi_event_kind {
     PYDDSI_REJECTED,     /* the peer has refused the declaration for good; status says why */
     PYDDSI_DETACHED,     /* that peer is too slow for the window it shared; it is not waited for */
     PYDDSI_REFUSED, /* no session: reason is PYDDSI_END_LIMIT if this node refused, else as in the peer's CLOSE */
+    PYDDSI_UNREACHED, /* the group does not reach that peer; it gets a copy of its own of what goes there */
 };
 
 /* How a session ended, where CLOSE has no number for it. */
@@ -799,6 +800,7 @@ typedef struct {
     uint64_t unacknowledged; /* messages in its unicast window */
     uint8_t token[32];       /* what it told in property 7 */
     uint8_t token_size;
+    uint8_t unreached; /* a group of ours does not reach it: it gets copies of its own */
 } pyddsi_peer;
 
 /* One transmit window, as it looks now: both pairs of row 002-51. */
@@ -834,6 +836,8 @@ typedef struct {
     uint64_t jitter_ns;  /* up to so much later; later packets do not pass it for that */
     uint64_t rate_bytes; /* per second; 0: no limit */
     uint8_t cut;         /* 1: nothing comes through */
+    uint32_t
+        group_loss_ppm; /* beside loss_ppm, of packets to a group: 1,000,000 as where a switch filters it */
 } pyddsi_sim_link;
 
 /* What became of a packet. */

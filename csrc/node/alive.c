@@ -117,6 +117,21 @@ static pdi_time ask(struct pdi_node *node, uint32_t peer, pdi_time now)
     return who->ask_at;
 }
 
+/* Its group may not reach us, though it is there: who has been silent for three quarters of its lease is asked. Answers when
+ * that is. */
+static pdi_time ask_the_silent(const struct pdi_node *node, struct pdi_node_peer *who, pdi_time now)
+{
+    pdi_time at = pdi_time_add(who->heard, who->lease_ms * PDI_TIME_MS / 4 * 3);
+    if (who->lease_ms == 0) {
+        return PDI_TIME_NEVER;
+    }
+    if (at <= now && who->ping_at < at) {
+        who->ping_next = now;
+        who->ping_traffic = ~traffic(node); /* not idle */
+    }
+    return at;
+}
+
 /* ---- a session of zhe that goes on where ours has begun ----
  *
  * Who restarts within his lease is taken by zhe for the one he was: it goes on in its session, and never repeats what it
@@ -171,10 +186,12 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
             (void)pdi_session_reap(node, peer, now);
             return;
         }
+        pdi_time silent = ask_the_silent(node, who, now);
         ping(node, peer, now);
         pdi_time asking = ask(node, peer, now);
         bool rides = who->rests && node->config.lease_ms != 0; /* with the next sign of life */
         due = rides ? PDI_TIME_NEVER : who->ping_next;
+        due = silent > now && silent < due ? silent : due;
         if (who->again_at != 0 && who->again_at <= now &&
             pdi_registry_contested(node->registry, peer)) {
             node->kick = 1;
@@ -209,14 +226,15 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_timer_set(node, pdi_timer_peer(peer), due);
 }
 
-/* What goes to the group is no sign of life to those who hear none: who was named by an address, or is reached through a
- * connection. */
+/* What goes to the group is no sign of life to those who hear none: who was named by an address, is reached through a
+ * connection, or is not reached by the group. */
 static void tell_apart(struct pdi_node *node, bool streams)
 {
     bool leased = node->config.lease_ms != 0; /* otherwise nobody waits for a sign */
     for (uint32_t peer = 0; leased && peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
-        if (who->groups == 0 && pdi_session_established(node, peer) &&
+        bool apart = who->groups == 0 || pdi_node_unreached(node, peer);
+        if (apart && pdi_session_established(node, peer) &&
             (streams || !pdi_endpoint_is_stream(&who->endpoint))) {
             pdi_session_say(node, PDI_REPLY_KEEPALIVE, peer);
         }

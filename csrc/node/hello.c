@@ -220,6 +220,9 @@ static void open_in(struct pdi_node *node, const pyddsi_message *message, struct
 
 static void pong_in(struct pdi_node *node, uint32_t peer, uint64_t hash, pdi_time now)
 {
+    if (peer != PDI_NONE) {
+        pdi_repeat_pong(node, peer, hash);
+    }
     struct pdi_node_peer *who = peer != PDI_NONE ? &node->peers[peer] : NULL;
     if (who != NULL && who->ping != 0 && hash == who->ping) {
         pdi_rtt_sample(&who->rtt, now - who->ping_at);

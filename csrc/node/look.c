@@ -223,6 +223,7 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
         .lease_ms = who->lease_ms,
         .rtt_ns = who->rtt.smooth,
         .unacknowledged = span.next - span.base,
+        .unreached = pdi_node_unreached(node, index),
     };
     memcpy(peer->id, who->id, sizeof peer->id);
     peer->token_size = who->token_size;

@@ -175,6 +175,7 @@ void pdi_member_leave(struct pdi_node *node, struct pdi_conduit *conduit, uint32
     forgive(node, conduit, member, reason, now);
     conduit->members -= !member->detached;
     conduit->detached -= member->detached;
+    pdi_repeat_forget(conduit, member);
     *member = (struct pdi_member){0};
     if (conduit->members == 0 && conduit->detached != 0) {
         take_back(node, conduit, now);
@@ -328,6 +329,28 @@ void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
         const struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined &&
             (member->detached ? member->acked != conduit->window.next : member->acked == base)) {
+            pdi_member_synch(node, peer, UINT64_C(1) << conduit->number, true);
+        }
+    }
+}
+
+/* A member that has acknowledged nothing for several SYNCHs, though it owes something and messages go out all the time, may not
+ * hear the group: it is told by its own address how far the sender is, and less and less often while nothing comes of it. */
+void pdi_member_remind_silent(struct pdi_node *node, const struct pdi_conduit *conduit,
+                              pdi_time now)
+{
+    pdi_time slowest = PDI_SYNCH_SLOWEST_MS * PDI_TIME_MS;
+    for (uint32_t peer = 0; conduit->peer == PDI_NONE && peer < node->peers_used; peer++) {
+        struct pdi_member *member = pdi_node_member(node, conduit, peer);
+        pdi_time since = member->reminded > member->progress ? member->reminded : member->progress;
+        pdi_time wait =
+            4 * PDI_TIME_MS * node->config.synch_ms + 2 * pdi_rtt_wait(&node->peers[peer].rtt);
+        uint32_t doublings = member->reminders < 8 ? member->reminders : 8;
+        wait = wait << doublings < slowest ? wait << doublings : wait < slowest ? slowest : wait;
+        if (member->joined && !member->detached && member->acked < conduit->sent &&
+            node->peers[peer].features != 0 && now - since >= wait) {
+            member->reminded = now;
+            member->reminders++;
             pdi_member_synch(node, peer, UINT64_C(1) << conduit->number, true);
         }
     }

@@ -169,6 +169,7 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     uint64_t *used = pdi_carve_bits(carve, pages);
     node->window_memory = pdi_carve(carve, pages, PDI_PAGE);
     node->drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
+    node->copy = pdi_carve(carve, 1, config->packet_max);
     uint8_t *scratch = pdi_carve(carve, config->unicast_bytes, 1);
     struct pdi_entry *scratch_entries =
         pdi_carve(carve, PDI_SCRATCH_ENTRIES, sizeof *scratch_entries);

@@ -1,11 +1,11 @@
-/* reliable.c - the sender's half of reliability: members, acknowledgements, what is wanted again, and asking.
+/* reliable.c - the sender's half of reliability: room, acknowledgements, and asking.
  *
  *        base                      sent          next
  *    ─────┼────────────────────────┼──────────────┼────
  *         │  sent, not acknowledged │  not yet sent│
  *    member A acked ──┘        └── member B acked
  *
- * Who the members are and how far they are is member.c's.
+ * Who the members are and how far they are is member.c's, and what goes once more, and to whom, repeat.c's.
  *
  * Nobody repeats by a timer here: a receiver asks for exactly what it lacks, and when it may not know (the tail was lost)
  * a SYNCH tells it how far the sender is. A SYNCH goes when something is unacknowledged and nothing was asked for
@@ -158,10 +158,12 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     if (!member->detached) {
         node->stats.acknowledged += number - member->acked;
     }
+    pdi_repeat_arrived(node, conduit, peer, number, now);
     member->acked = number;
     member->begun = 1;
     member->progress = now;
     member->missing_at = 0;
+    member->reminders = 0;
     conduit->level =
         conduit->level || (conduit->peer == PDI_NONE && number == conduit->window.next);
     pdi_member_reattach(conduit, member, now);
@@ -171,41 +173,6 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
     }
     if (conduit->timed != 0 && pdi_conduit_base(conduit) >= conduit->timed) {
         conduit->timed = 0;
-    }
-}
-
-/* Marks what is asked for and was not sent again a moment ago. */
-static void wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
-                   uint64_t number, uint64_t mask, pdi_time now)
-{
-    uint64_t base = pdi_conduit_base(conduit);
-    pdi_time rtt = node->peers[peer].rtt.smooth;
-    uint32_t least =
-        1000 * node->config.synch_ms / 40; /* however near the one who asks pretends to be */
-    uint32_t pause = (uint32_t)((rtt - rtt / 8) / PDI_TIME_US);
-    pause = pause > least ? pause : least;
-    uint32_t now_us = (uint32_t)(now / PDI_TIME_US);
-    uint64_t from = UINT64_MAX;
-    for (unsigned i = 0; i <= 64; i++) {
-        uint64_t one = number + i;
-        if ((i != 0 && (mask >> (i - 1) & 1) == 0) || one < base) {
-            continue;
-        }
-        if (one >= conduit->sent) {
-            break; /* ahead of the writer: there is nothing to send */
-        }
-        struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)one);
-        bool recent = (entry->mark & PDI_MARK_RESENT) != 0 && now_us - entry->sent_us < pause;
-        if ((entry->mark & PDI_MARK_WANTED) == 0 && !recent) {
-            entry->mark |= PDI_MARK_WANTED;
-            conduit->wanted++;
-            from = from == UINT64_MAX ? one : from;
-        }
-    }
-    if (from != UINT64_MAX) {
-        conduit->wanted_from =
-            conduit->wanted == 0 || from < conduit->wanted_from ? from : conduit->wanted_from;
-        wake(node, conduit);
     }
 }
 
@@ -250,7 +217,7 @@ void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_mes
         } else if (number < base) {
             pdi_member_synch(node, peer, bit, false);
         }
-        wanted(node, conduit, peer, number, message->mask, now);
+        pdi_repeat_wanted(node, conduit, peer, number, message->mask, now);
     }
 }
 
@@ -276,6 +243,7 @@ void pdi_reliable_timer(struct pdi_node *node, struct pdi_conduit *conduit, pdi_
         due = conduit->draft_at;
     }
     pdi_member_detach_slow(node, conduit, now);
+    pdi_member_remind_silent(node, conduit, now);
     struct pdi_window_span span = pdi_window_span(&conduit->window);
     if (span.next != span.base) {
         pdi_time ask = pdi_time_add(conduit->synch_point, conduit->synch_wait);

@@ -5,8 +5,10 @@
  * is set twice gives one packet, and nothing can pile up.
  *
  *     1. replies   what sessions say: short, rare, first
- *     2. talk      ACKNACK and SYNCH to one peer
+ *     2. talk      ACKNACK, SYNCH and repetitions to one peer
  *     3. work      per conduit: what is wanted again, SYNCH to all, drafts, new messages
+ *
+ * What goes to a group goes as a copy to each member that the group does not reach (repeat.c), right after it.
  *
  * New messages wait for company until the packet is full or the latency budget is over (flush).
  *
@@ -122,7 +124,7 @@ static size_t talk(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t ro
             return size;
         }
     }
-    return 0;
+    return who->repeats != 0 ? pdi_repeat_alone(node, peer, out, room, now) : 0;
 }
 
 /* ---- 3: conduits ---- */
@@ -202,53 +204,6 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
     return (size_t)(at - out);
 }
 
-/* The wanted ones, oldest first; S on the last of the burst. */
-static size_t again(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out, size_t room,
-                    pdi_time now)
-{
-    struct pdi_window *window = &conduit->window;
-    struct pdi_window_span span = pdi_window_span(window);
-    uint64_t end = conduit->sent;
-    uint64_t base = window->next - ((uint32_t)window->next - span.base);
-    uint64_t number = conduit->wanted_from > base ? conduit->wanted_from : base;
-    uint8_t *at = out, *limit = out + room, *header = NULL;
-    uint64_t led = PDI_LED_NONE;
-    for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */
-        struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
-        if ((entry->mark & PDI_MARK_WANTED) == 0) {
-            continue;
-        }
-        uint32_t size = pdi_pack_size(conduit, entry, number);
-        bool lead = pdi_lead_due(conduit, number, led);
-        if ((size_t)(limit - at) < size + (lead ? PDI_LEAD_BYTES : 0)) {
-            break;
-        }
-        if (lead) {
-            led = pdi_lead_of(conduit, number);
-            at = pdi_lead_write(conduit, number, at);
-        }
-        entry->mark = (uint8_t)((entry->mark & ~PDI_MARK_WANTED) | PDI_MARK_RESENT);
-        entry->sent_us = (uint32_t)(now / PDI_TIME_US);
-        conduit->wanted--;
-        node->stats.resent++;
-        node->stats.messages_out++;
-        at = pdi_pack_entry(node, conduit, entry, window->memory + entry->at, number, at, &header);
-    }
-    conduit->wanted_from = number;
-    if (number >= end) {
-        conduit->wanted = 0;
-    }
-    if (header == NULL) {
-        return 0;
-    }
-    if (conduit->wanted == 0) {
-        *header |= PYDDSI_S;
-        conduit->synch_point = now;
-    }
-    conduit->timed = 0; /* an answer could now belong to either */
-    return (size_t)(at - out);
-}
-
 /* A packet of best effort. False: the driver's memory is too small for it, and it is lost. */
 static bool best_packet(struct pdi_node *node, struct pdi_conduit *conduit, const uint8_t *packet,
                         size_t size, uint32_t messages, uint64_t samples, uint8_t *out, size_t room,
@@ -271,7 +226,7 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
         return 0;
     }
     if (conduit->wanted != 0) {
-        size_t size = again(node, conduit, out, room, now);
+        size_t size = pdi_repeat_group(node, conduit, out, room, now);
         if (size != 0) {
             return size;
         }
@@ -353,7 +308,8 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
 {
     node->now = now > node->now ? now : node->now;
     size_t most = room_of(node, room);
-    size_t got = say(node, packet, most, to, now);
+    size_t got = node->copy_size != 0 ? pdi_repeat_copy(node, packet, most, to) : 0;
+    got = got == 0 ? say(node, packet, most, to, now) : got;
     uint32_t conduits = node->config.multicasts + node->peers_used;
     uint32_t number;
     while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
@@ -362,6 +318,8 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
         got = conduit_packet(node, conduit, packet, room_on(conduit, most), now);
         if (got == 0) {
             pdi_bitset_clear(node->work, number);
+        } else if (conduit->unreached != 0) {
+            pdi_repeat_copies(node, conduit, packet, got);
         }
     }
     return went(node, got, size);
@@ -373,14 +331,18 @@ int pdi_node_output_urgent(struct pdi_node *node, uint8_t *packet, size_t room, 
 {
     node->now = now > node->now ? now : node->now;
     size_t most = room_of(node, room);
-    size_t got = say(node, packet, most, to, now);
+    size_t got = node->copy_size != 0 ? pdi_repeat_copy(node, packet, most, to) : 0;
+    got = got == 0 ? say(node, packet, most, to, now) : got;
     uint32_t conduits = node->config.multicasts + node->peers_used;
     uint32_t number = 0;
     while (got == 0 && (number = pdi_bitset_find(node->work, conduits, number)) < conduits) {
         struct pdi_conduit *conduit = &node->out[number++];
         if (conduit->open && conduit->wanted != 0) {
             *to = conduit->to;
-            got = again(node, conduit, packet, room_on(conduit, most), now);
+            got = pdi_repeat_group(node, conduit, packet, room_on(conduit, most), now);
+            if (got != 0 && conduit->unreached != 0) {
+                pdi_repeat_copies(node, conduit, packet, got);
+            }
         }
     }
     return went(node, got, size);

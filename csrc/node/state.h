@@ -66,6 +66,13 @@
 #define PDI_REFUSALS_MAX    16U /* peers that one side refuses, remembered */
 #define PDI_REFUSAL_ROUNDS  4U  /* so many scout_ms without a repetition, and a refusal is over */
 #define PDI_LOCATOR_MAX     64U
+#define PDI_REPEAT_FEW                                                                             \
+    2U /* others who have just been sent the same alone; then it goes to the group */
+#define PDI_UNREACHED_MIN                                                                          \
+    16U /* messages in a row that came to a member alone, and none by its group */
+#define PDI_UNREACHED_ASK 4U /* PINGs to the group that it does not answer then */
+#define PDI_UNREACHED_RETRY_MS                                                                     \
+    60000U /* after so long a group is believed to reach such a member again */
 #define PDI_ASSEMBLY_LOOSE_MS                                                                      \
     1000U /* best effort in pieces that stands still for so long is given up */
 #define PDI_ASSEMBLY_STUCK                                                                         \
@@ -94,10 +101,22 @@ struct pdi_member {
     uint64_t acked;    /* everything before this count is acknowledged */
     pdi_time progress; /* of a group: when that last moved, or when the first came that it lacks */
     pdi_time
-        missing_at;   /* since when it asks for what is gone, at the count acked; 0: it does not */
-    uint8_t joined;   /* counted in the window */
-    uint8_t begun;    /* it has acknowledged something, or asked for it: it knows where it began */
-    uint8_t detached; /* too slow: a member that the window does not wait for */
+        missing_at;    /* since when it asks for what is gone, at the count acked; 0: it does not */
+    uint8_t joined;    /* counted in the window */
+    uint8_t begun;     /* it has acknowledged something, or asked for it: it knows where it began */
+    uint8_t detached;  /* too slow: a member that the window does not wait for */
+    pdi_time reminded; /* of a group: when it was told last how far we are, since it was silent, */
+    uint32_t reminders; /* and how often since it last moved */
+    /* of a group: what goes to it alone (repeat.c) */
+    uint8_t unreached;      /* nothing comes there by the group: it gets a copy of each packet */
+    uint8_t told_unreached; /* the application knows */
+    uint8_t lone_asked;     /* PINGs to the group that it has not answered, */
+    pdi_time lone_asked_at; /* the last of them then */
+    uint32_t
+        lone_count; /* messages in a row that it has acknowledged, each sent to it alone before, */
+    pdi_time lone_since; /* since then; unreached: when it was found to be */
+    uint64_t lone_from, lone_wanted, lone_sent;
+    pdi_time lone_at; /* when something went to it alone last */
 };
 
 /* What an order is held for (pdi_order.held). */
@@ -126,6 +145,7 @@ struct pdi_conduit {
     uint32_t packet_max;  /* its packets have so many bytes at most */
     uint32_t members;     /* that hold the window, */
     uint32_t detached;    /* and that it does not wait for */
+    uint32_t unreached;   /* members to whom nothing comes by the group */
 
     uint64_t sent;             /* numbers before this one have been sent once */
     uint32_t waiting;          /* bytes of packet that the unsent ones need */
@@ -195,7 +215,8 @@ struct pdi_node_peer {
     uint64_t answers;  /* bit k: ... whether or not anything is missing */
     uint64_t synchs; /* bit c: a SYNCH of our conduit c is to go to it alone (the last: unicast), */
     uint64_t tells;  /* or one that asks nothing, since an ACKNACK was out of the window */
-    uint64_t unsure; /* bit c: it has acknowledged nothing there, so it may not have begun */
+    uint64_t repeats;     /* bit i: messages of group i are to go to it alone once more */
+    uint64_t unsure;      /* bit c: it has acknowledged nothing there, so it may not have begun */
     pdi_time unsure_at;   /* when it is told again where to begin, */
     pdi_time unsure_wait; /* and the pause after that */
     pdi_time again_at;    /* when a contested declaration may be told again, */
@@ -491,6 +512,8 @@ struct pdi_node {
     uint64_t *work;             /* bit: this conduit has something to send now */
     uint64_t *talk;             /* bit: this peer has acks or synchs to be sent */
     uint8_t *window_memory, *drafts;
+    uint8_t *copy; /* a packet of a group, for the members whom that does not reach: */
+    uint32_t copy_size, copy_of, copy_next; /* 0: none; the group; the next peer */
     struct pdi_pages window_pages;
     pdi_time told_all; /* when a packet last went to all */
     uint8_t resting;   /* some peer rests */
@@ -618,6 +641,17 @@ static inline struct pdi_member *pdi_node_member(const struct pdi_node *node,
 {
     uint32_t row = conduit->peer == PDI_NONE ? conduit->number : node->config.multicasts;
     return &node->members[row * node->config.peers_max + peer];
+}
+
+/* Whether a group of ours does not reach this peer (repeat.c). */
+static inline bool pdi_node_unreached(const struct pdi_node *node, uint32_t peer)
+{
+    bool unreached = false;
+    for (uint32_t i = 0; i < node->config.multicasts; i++) {
+        unreached = unreached || (node->out[i].unreached != 0 &&
+                                  pdi_node_member(node, &node->out[i], peer)->unreached);
+    }
+    return unreached;
 }
 
 /* The conduit's bit in the masks of a peer, which is its id on the wire. */
@@ -811,8 +845,30 @@ void pdi_member_remind(struct pdi_node *node, const struct pdi_conduit *conduit)
 void pdi_member_synch(struct pdi_node *node, uint32_t peer, uint64_t conduits, bool asks);
 /* The base that a conduit's own SYNCH says. */
 uint64_t pdi_member_base(const struct pdi_node *node, const struct pdi_conduit *conduit);
+void pdi_member_remind_silent(struct pdi_node *node, const struct pdi_conduit *conduit,
+                              pdi_time now);
 
-/* reliable.c: windows, acknowledgements, repetition */
+/* repeat.c: what goes once more, and to whom */
+/* A NACK asks for number and those of the mask. */
+void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                       uint64_t number, uint64_t mask, pdi_time now);
+/* A packet of what is wanted there again; answers its size. */
+size_t pdi_repeat_group(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                        size_t room, pdi_time now);
+size_t pdi_repeat_alone(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t room,
+                        pdi_time now);
+/* A member is about to have acknowledged all before number. */
+void pdi_repeat_arrived(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
+                        uint64_t number, pdi_time now);
+void pdi_repeat_pong(struct pdi_node *node, uint32_t peer, uint64_t hash);
+/* The group is believed to reach it. */
+void pdi_repeat_forget(struct pdi_conduit *conduit, struct pdi_member *member);
+/* Keeps a packet of a group for those whom that does not reach, and gives one copy after the other; 0: that was all. */
+void pdi_repeat_copies(struct pdi_node *node, const struct pdi_conduit *conduit,
+                       const uint8_t *packet, size_t size);
+size_t pdi_repeat_copy(struct pdi_node *node, uint8_t *out, size_t room, pyddsi_endpoint *to);
+
+/* reliable.c: windows, acknowledgements */
 uint64_t pdi_conduit_base(const struct pdi_conduit *conduit);
 void pdi_reliable_acknack(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
                           pdi_time now);

@@ -397,6 +397,6 @@ void pdi_receive_forget(struct pdi_node *node, uint32_t peer, pdi_time now)
             node->barriers_used--;
         }
     }
-    who->acks = who->answers = who->synchs = who->tells = 0;
+    who->acks = who->answers = who->synchs = who->tells = who->repeats = 0;
     pdi_bitset_clear(node->talk, peer);
 }

@@ -42,6 +42,8 @@ static void begin(struct pdi_order *order, int64_t base, uint64_t count)
     order->end = base + (int64_t)count;
     order->base = base;
     order->marked = base;
+    order->asks = 0;
+    order->asked_expected = INT64_MIN; /* nothing was asked for */
 }
 
 int pdi_order_init(struct pdi_order *order, const struct pdi_seq *seq, struct pdi_kept *kept,
@@ -182,6 +184,21 @@ int pdi_order_clear(struct pdi_order *order, struct pdi_kept *kept)
     return PYDDSI_OK;
 }
 
+/* Whether nothing has come since it was asked last. */
+static bool is_unanswered(const struct pdi_order *order)
+{
+    return order->asked_expected == order->expected && order->asked_count == order->count;
+}
+
+/* How long an answer is waited for now. */
+static pdi_time pause_of(const struct pdi_order *order, pdi_time wait)
+{
+    uint32_t doublings = order->asks > 1 && is_unanswered(order) ? order->asks - 1 : 0;
+    pdi_time pause = doublings < 20 ? wait << doublings : PDI_ORDER_ASK_SLOWEST;
+    pdi_time slowest = wait > PDI_ORDER_ASK_SLOWEST ? wait : PDI_ORDER_ASK_SLOWEST;
+    return pause < slowest ? pause : slowest;
+}
+
 /* Whether the number of this entry is missing, and may be asked for. */
 static bool is_askable(const struct pdi_kept *kept, pdi_time now, pdi_time wait)
 {
@@ -199,6 +216,10 @@ int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t
     }
     int64_t expected = order->expected;
     int64_t reach = order->reach;
+    wait = pause_of(order, wait);
+    order->asks = is_unanswered(order) ? order->asks + 1 : 0;
+    order->asked_expected = expected;
+    order->asked_count = order->count;
     if (order->capacity < reach) {
         reach = order->capacity; /* what lies farther could not be kept, when it comes */
     }
@@ -223,5 +244,5 @@ pdi_time pdi_order_due(const struct pdi_order *order, pdi_time wait)
         return PDI_TIME_NEVER;
     }
     pdi_time asked = expected < order->marked ? entry(order, expected)->asked : 0;
-    return asked == 0 ? 0 : pdi_time_add(asked, wait);
+    return asked == 0 ? 0 : pdi_time_add(asked, pause_of(order, wait));
 }

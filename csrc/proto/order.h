@@ -28,7 +28,9 @@
  *
  * Asking. An ACKNACK with a mask always asks for the expected number (the wire implies that bit),
  * so the expected one paces all: while it was asked for less than `wait` ago nothing is asked, and
- * then each other one is included unless it was itself asked for less than `wait` ago.
+ * then each other one is included unless it was itself asked for less than `wait` ago. While nothing
+ * comes in answer the pause doubles from the second question on, up to PDI_ORDER_ASK_SLOWEST: where
+ * the repetitions do not arrive either, asking at the pace of the round trip is a flood.
  *
  * SYNCH(next, count) says that base = next - count is the oldest number the sender still has:
  *
@@ -69,6 +71,9 @@
 #define PDI_ORDER_BEHIND_MAX   8 /* SYNCHs from behind, in a row, that make a new beginning, */
 #define PDI_ORDER_BEHIND_APART (5 * PDI_TIME_MS) /* each so long after the last (a sender: 10 ms) */
 
+#define PDI_ORDER_ASK_SLOWEST                                                                      \
+    (200 * PDI_TIME_MS) /* between two questions that nothing came in answer to */
+
 /* Jumps may carry a count forward by half a circle each; one beyond this begins anew, long before
  * an int64 overflows. */
 #define PDI_ORDER_COUNT_MAX (INT64_C(1) << 62)
@@ -103,8 +108,11 @@ struct pdi_order {
     int64_t base; /* the sender gave up what lies before it */
     int64_t
         marked; /* from here on nothing is kept and nothing was asked for, whatever the entries hold */
-    uint32_t count;    /* how many are kept */
-    int64_t best_next; /* best effort: the next number that is not old */
+    uint32_t count;         /* how many are kept */
+    uint32_t asked_count;   /* how many were kept when it was asked last, */
+    int64_t asked_expected; /* what was expected then, */
+    uint32_t asks;          /* and how often, with nothing in between, before that */
+    int64_t best_next;      /* best effort: the next number that is not old */
 };
 
 enum pdi_order_verdict {
@@ -196,7 +204,7 @@ int pdi_order_clear(struct pdi_order *order, struct pdi_kept *kept);
 /* What an ACKNACK says now. *sn is the wire number of expected: all before it is acknowledged.
  * Answers 1 if something is to be asked for: expected, and for each bit i of *mask the number
  * expected + 1 + i; they count as asked for at `now`. Answers 0, with *mask 0, if nothing that may
- * be kept is missing, or it was asked for less than `wait` ago, or delivery is held. Before the
+ * be kept is missing, or it was asked for less than `wait` (or a longer pause) ago, or delivery is held. Before the
  * first SYNCH there is nothing to acknowledge, and *sn is 0. */
 int pdi_order_ask(struct pdi_order *order, pdi_time now, pdi_time wait, uint64_t *sn,
                   uint64_t *mask);

@@ -258,7 +258,8 @@ void pdi_play_calm(struct pdi_play *play)
         for (int to = 0; to < play->world.count; to++) {
             pyddsi_sim_link link;
             (void)pdi_world_link_get(&play->world, from, to, &link);
-            link = (pyddsi_sim_link){.delay_ns = link.delay_ns};
+            link = (pyddsi_sim_link){.delay_ns = link.delay_ns,
+                                     .group_loss_ppm = play->filtered ? link.group_loss_ppm : 0};
             (void)pdi_world_link_set(&play->world, from, to, &link);
         }
     }

@@ -143,6 +143,7 @@ struct pdi_play {
     uint64_t delivered[PDI_AUDIT_NODES_MAX]; /* when its readers were woken last */
     uint8_t dead[PDI_AUDIT_NODES_MAX];       /* this node does not come back at half time */
     uint8_t no_settle;                       /* matches are not compared at the end */
+    uint8_t filtered;                        /* links lose what goes to groups for ever */
     pyddsi_config config;                    /* what the nodes of this play have in common */
     uint8_t calm;
 

@@ -12,6 +12,8 @@ static const struct pdi_scenario scenarios[] = {
     {"reorder", "packets pass each other", pdi_scenario_reorder, NULL},
     {"duplicate", "packets come twice", pdi_scenario_duplicate, NULL},
     {"fanout", "one to many by multicast, some of them lossy", pdi_scenario_fanout, NULL},
+    {"filtered", "groups do not reach some of their members, as where a switch filters them",
+     pdi_scenario_filtered, NULL},
     {"late", "subscribers come one after the other while data flows", pdi_scenario_late, NULL},
     {"leave", "subscribers say farewell, or do not", pdi_scenario_leave, NULL},
     {"partition", "links are cut, one way or both, for less or more than a lease",

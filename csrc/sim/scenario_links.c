@@ -113,6 +113,64 @@ void pdi_scenario_fanout(struct pdi_play *play)
     }
 }
 
+/* Whether the group of one node reaches the other. */
+static bool reaches(const struct pdi_play *play, int from, int to)
+{
+    pyddsi_sim_link link;
+    (void)pdi_world_link_get(&play->world, from, to, &link);
+    return link.group_loss_ppm == 0;
+}
+
+static void on_event_filtered(struct pdi_play *play, int node, const pyddsi_event *event)
+{
+    if (event->kind == PYDDSI_UNREACHED) {
+        int peer = event->endpoint.ip[3] - 1;
+        play->theme[0]++;
+        pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, !reaches(play, node, peer), node,
+                        "its group reaches node %d, and it says that it does not", peer);
+    }
+}
+
+/* One who hears none of what goes to a group asks no more often than others, and gets it. */
+static void on_end_filtered(struct pdi_play *play)
+{
+    const struct pdi_author *author = &play->audit.authors[play->writers[0].author];
+    uint64_t taken = 0;
+    for (int node = 0; node < play->world.count; node++) {
+        pyddsi_stats stats;
+        pdi_node_stats(play->world.nodes[node].node, &stats);
+        uint64_t most = 600 * (uint64_t)play->world.count + stats.delivered;
+        pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, stats.nacks_out <= most, node,
+                        "it has asked %llu times for %llu samples",
+                        (unsigned long long)stats.nacks_out, (unsigned long long)stats.delivered);
+        taken += stats.taken;
+    }
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, author->count == 0 || taken != 0,
+                    author->node, "nobody has got anything");
+}
+
+void pdi_scenario_filtered(struct pdi_play *play)
+{
+    int count = (int)between(play, 2, 6);
+    pyddsi_sim_link link = pdi_scenario_good_link(play), filtered;
+    link.delay_ns = link.delay_ns > 2 * MS ? 2 * MS : link.delay_ns;
+    play->config.lease_ms = 2000;
+    play->filtered = 1;
+    play->on_event = on_event_filtered;
+    play->on_end = on_end_filtered;
+    some_nodes(play, count, link);
+    filtered = link;
+    filtered.group_loss_ppm = 1000000;
+    for (int from = 0; from < count; from++) {
+        for (int to = from + 1; to < count; to++) { /* one direction at most: they have to meet */
+            bool back = chance(play, 1, 2);
+            if (chance(play, 1, 2))
+                (void)pdi_world_link_set(&play->world, back ? to : from, back ? from : to,
+                                         &filtered);
+        }
+    }
+}
+
 void pdi_scenario_fragments(struct pdi_play *play)
 {
     pyddsi_sim_link link = pdi_scenario_good_link(play);

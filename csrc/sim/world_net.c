@@ -167,7 +167,9 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
     }
     pdi_time at = arrival(world, link, sent->size);
     bool lost = at == PDI_TIME_NEVER ||
-                (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM));
+                (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM)) ||
+                (quality->group_loss_ppm != 0 && is_group(&sent->target) &&
+                 pdi_rand_chance(&link->rand, quality->group_loss_ppm, PPM));
     if (world->on_packet != NULL &&
         world->on_packet(world->context, sent->from, to, sent->data, sent->size))
         lost = true;

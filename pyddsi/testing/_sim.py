@@ -24,6 +24,7 @@ _CHANCES = {
     "duplicate": "duplicate_ppm",
     "reorder": "reorder_ppm",
     "corrupt": "corrupt_ppm",
+    "multicast_loss": "group_loss_ppm",
 }
 _DELAYS = {"delay": "delay_ns", "jitter": "jitter_ns", "late": "late_ns"}
 
@@ -44,6 +45,7 @@ class Sim:
     all that have a `timeout`. The same calls with the same seed always have the same outcome; `digest` shows it.
 
     loss, duplicate, reorder, corrupt: chances from 0 to 1 that this happens to a packet
+    multicast_loss: the same, beside loss, for a packet to a group; 1.0 is a switch that filters it
     delay, jitter: seconds; each packet takes the delay, and up to the jitter longer
     late: seconds; up to so long later come packets that pass each other, and second copies (0: some milliseconds)
     rate: bytes per second that a link carries; 0: no limit
@@ -61,6 +63,7 @@ class Sim:
         duplicate: float = 0.0,
         reorder: float = 0.0,
         corrupt: float = 0.0,
+        multicast_loss: float = 0.0,
         delay: float = 0.001,
         jitter: float = 0.0,
         late: float = 0.0,
@@ -78,6 +81,7 @@ class Sim:
             duplicate=duplicate,
             reorder=reorder,
             corrupt=corrupt,
+            multicast_loss=multicast_loss,
             delay=delay,
             jitter=jitter,
             late=late,
@@ -133,6 +137,7 @@ class Sim:
         duplicate: float | None = None,
         reorder: float | None = None,
         corrupt: float | None = None,
+        multicast_loss: float | None = None,
         delay: float | None = None,
         jitter: float | None = None,
         late: float | None = None,
@@ -144,7 +149,13 @@ class Sim:
 
         both: in both directions, not only from the first node to the second
         """
-        chances = {"loss": loss, "duplicate": duplicate, "reorder": reorder, "corrupt": corrupt}
+        chances = {
+            "loss": loss,
+            "duplicate": duplicate,
+            "reorder": reorder,
+            "corrupt": corrupt,
+            "multicast_loss": multicast_loss,
+        }
         changes = {_CHANCES[k]: _ppm(k, v) for k, v in chances.items() if v is not None}
         delays = {"delay": delay, "jitter": jitter, "late": late}
         changes |= {_DELAYS[k]: nanoseconds(v, k) for k, v in delays.items() if v is not None}

@@ -629,7 +629,9 @@ struct naive {
     uint8_t kept[NUMBERS];
     pdi_time asked[NUMBERS];
     pdi_time now;
-    int row; /* SYNCHs from behind */
+    int row;  /* SYNCHs from behind */
+    int asks; /* questions, the last of them when this was expected and so many were kept */
+    int64_t asked_expected, asked_kept;
 };
 
 static bool is_past(const struct naive *naive)
@@ -730,9 +732,29 @@ static void naive_skip(struct naive *naive)
     naive->row = 0;
 }
 
+/* How many are kept: while neither this nor what is expected changes, questions are without an answer. */
+static int64_t naive_kept(const struct naive *naive)
+{
+    int64_t count = 0;
+    for (int64_t at = naive->expected; at < naive->end; at++) {
+        count += naive->kept[at];
+    }
+    return count;
+}
+
+static bool unanswered(const struct naive *naive)
+{
+    return naive->asks != 0 && naive->asked_expected == naive->expected &&
+           naive->asked_kept == naive_kept(naive);
+}
+
 static bool may_ask(const struct naive *naive, int64_t at)
 {
-    return !naive->kept[at] && (naive->asked[at] == 0 || naive->asked[at] + WAIT <= naive->now);
+    pdi_time wait = WAIT;
+    for (int i = 2; unanswered(naive) && i < naive->asks && i < 20; i++) {
+        wait *= 2;
+    }
+    return !naive->kept[at] && (naive->asked[at] == 0 || naive->asked[at] + wait <= naive->now);
 }
 
 static void naive_ask(struct naive *naive)
@@ -755,6 +777,11 @@ static void naive_ask(struct naive *naive)
         }
     }
     CHECK(mask == wanted);
+    if (due) {
+        naive->asks = unanswered(naive) ? naive->asks + 1 : 1;
+        naive->asked_expected = naive->expected;
+        naive->asked_kept = naive_kept(naive);
+    }
 }
 
 static void naive_clear(struct naive *naive)
@@ -786,7 +813,7 @@ static void naive_run(struct naive *naive, uint64_t seed)
     naive->origin = naive->bench.order.expected;
     naive->expected = naive->end = naive->base = 0;
     naive->now = 1;
-    naive->row = 0;
+    naive->row = naive->asks = 0;
     memset(naive->kept, 0, sizeof naive->kept);
     memset(naive->asked, 0, sizeof naive->asked);
     for (int step = 0; step < STEPS && !is_past(naive); step++) {

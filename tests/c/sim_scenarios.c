@@ -65,6 +65,7 @@ static void test_themes(void)
         {"duplicate", offsetof(pyddsi_report, packets_duplicated)},
         {"fanout", offsetof(pyddsi_report, owed)},
         {"beside", offsetof(pyddsi_report, owed)},
+        {"filtered", offsetof(pyddsi_report, resent)},
         {"late", offsetof(pyddsi_report, restarts)},
         {"leave", offsetof(pyddsi_report, crashes)},
         {"crash", offsetof(pyddsi_report, restarts)},

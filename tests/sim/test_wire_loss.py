@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 
 from pyddsi import wire
-from pyddsi.testing import Publisher, Sim, Subscriber
+from pyddsi.testing import Node, Publisher, Sim, Subscriber
 from tests.sim.own import NUMBER, Own, window_of
-from tests.sim.stranger import Stranger
+from tests.sim.stranger import GROUP, Stranger, alone
 
 # ---- loss -----------------------------------------------------------------------------------------------------
 
@@ -79,6 +79,132 @@ def test_gap_event() -> None:
     assert [(gap.first, gap.last) for gap in gaps] == [(100, 102), (104, 105), (107, 107)]
     assert {gap.peer for gap in gaps} == {stranger.id.hex()}
     assert [bytes(sample.data) for sample in sub] == [b"a", b"b"]
+
+
+# ---- groups that reach some of their members --------------------------------------------------------------------
+
+
+def test_filtered_group() -> None:
+    """A member that a switch keeps the group from would ask without a pause, or wait for ever, or lose its session."""
+    with Sim(1, delay=0.0001) as sim:
+        a, b, c = (sim.node(name) for name in "abc")
+        pub = a.publisher("x")
+        subs = [node.subscriber("x", depth=1024) for node in (b, c)]
+        pub.wait_matched(2)
+        sim.run_until_quiet()
+        sim.link(a, b, multicast_loss=1.0, both=False)
+        nacks = b.stats().nacks_out
+        asked: list[int] = []
+        for _ in range(4):
+            for i in range(50):
+                pub.put(b"%d" % i)
+                sim.run(0.02)
+            asked.append(b.stats().nacks_out - nacks - sum(asked))
+        assert asked[0] <= 50
+        assert asked[2:] == [0, 0]
+        assert [(e.kind, e.peer) for e in a.events() if e.kind == "unreached"] == [
+            ("unreached", "b")
+        ]
+        assert {peer.name: peer.unreached for peer in a.peers()} == {"b": True, "c": False}
+        assert [len(list(sub)) for sub in subs] == [200, 200]
+        best = a.publisher("y", reliable=False)
+        hears = b.subscriber("y")
+        best.wait_matched()
+        sim.run(0.1)
+        best.put(b"best effort")
+        best.put(bytes(4000))
+        sim.run(0.1)
+        assert [len(bytes(sample.data)) for sample in hears] == [11, 4000]
+        b.events()
+        sim.run(30.0)
+        assert b.events() == [], "its session lasts, too"
+        sim.link(a, b, multicast_loss=0.0, both=False)
+        sim.run(31.0)
+        pub.put(b"again")
+        sim.run(0.1)
+        seen = len(sim.packets())
+        pub.put(b"by the group alone")
+        sim.run(0.001)
+        ways = [p.to.multicast for p in sim.packets()[seen:] if p.source == "a"]
+        assert ways
+        assert all(ways)
+
+
+def test_slow_is_not_unreached() -> None:
+    """A reader without room acknowledges only what is sent again, and would be taken for one that hears no group."""
+    with Sim(1, delay=0.0001) as sim:
+        a, b, c = sim.node("a"), sim.node("b", order_max=4), sim.node("c")
+        pub = a.publisher("x", conduit=0)
+        slow, quick = b.subscriber("x", depth=1), c.subscriber("x", depth=1024)
+        pub.wait_matched(2)
+        sim.run_until_quiet()
+        for i in range(1500):
+            pub.put(b"x", wait=False)
+            sim.run(0.004)
+            list(quick)
+            if i % 2:
+                slow.poll()
+        assert a.stats().resent > 100
+        assert not [event for event in a.events() if event.kind == "unreached"]
+
+
+def test_repetition_to_few() -> None:
+    """What one member of many has lost would be sent again to all; what all have lost to each."""
+    with Sim(1, delay=0.0005) as sim:
+        a = sim.node("a", latency=0.0)
+        others = [sim.node(f"n{i}") for i in range(8)]
+        pub = a.publisher("x")
+        subs = [node.subscriber("x") for node in others]
+        pub.wait_matched(8)
+        sim.run_until_quiet()
+
+        def lose(nodes: list[Node]) -> Counter[bool]:
+            """How often one sample is sent again, by the group and otherwise."""
+            for node in nodes:
+                sim.link(a, node, loss=1.0, both=False)
+            pub.put(b"lost")
+            sim.link(a, None, loss=0.0, both=False)
+            pub.put(b"shows it")
+            seen = len(sim.packets())
+            sim.run_until_quiet()
+            assert [len(list(sub)) for sub in subs] == [2] * 8
+            again = {
+                packet.number: packet.to.multicast
+                for packet in sim.packets()[seen:]
+                for message in packet.messages
+                if isinstance(message, wire.SData) and bytes(message.payload) == b"lost"
+            }
+            return Counter(again.values())
+
+        assert lose(others[:1]) == {False: 1}
+        assert lose(others[:2]) == {False: 2}
+        assert lose(others) == {False: 2, True: 1}
+
+
+def test_zhe_gets_repetitions_by_the_group() -> None:
+    """A zhe peer would be sent a message of a group in a way that zhe never sends it."""
+    sim, node, _ = alone()
+    pub = node.publisher(NUMBER, way="multicast")
+    zhe = Stranger(sim, node)
+    zhe.meet(locators=(GROUP,))
+    zhe.begin(conduit=1)
+    wanted = wire.Subscription(NUMBER, wire.Mode.PUSH)
+    zhe.say(wire.Conduit(1), wire.Declare(0, [wanted], committed=True, sync=True))
+    sim.run(0.05)
+    begin = window_of(pub).seq
+    pub.put(b"x")
+    sim.run(0.02)
+    seen = len(sim.packets())
+    zhe.say(wire.AckNack(begin, mask=0))
+    sim.run(0.005)
+    again = [
+        packet.to.multicast
+        for packet in sim.packets()[seen:]
+        for message in packet.messages
+        if isinstance(message, wire.SData)
+    ]
+    assert again
+    assert all(again)
 
 
 # ---- best effort ----------------------------------------------------------------------------------------------
