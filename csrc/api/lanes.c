@@ -29,6 +29,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     lanes->lane_first = lanes->lane_bytes < FIRST_BYTES ? lanes->lane_bytes : FIRST_BYTES;
     lanes->lane_samples = power_of_two(samples, 16, PDI_LANE_ENTRIES_MAX);
     lanes->random = random | 1;
+    lanes->slow = config->slow_ms * PDI_TIME_MS;
     lanes->due = PDI_TIME_NEVER;
     lanes->neighbours = calloc(lanes->peers_max, sizeof *lanes->neighbours);
     lanes->of = calloc(lanes->publishers_max, sizeof *lanes->of);
@@ -238,7 +239,7 @@ static uint64_t owed_by(const struct pdi_lane_out *lane)
 {
     uint64_t owed = 0;
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) /* a row each */
-        owed += lane->writer.next - lane->joined[__builtin_ctzll(left)];
+        owed += lane->writer.next - lane->rows[__builtin_ctzll(left)].joined;
     return owed;
 }
 

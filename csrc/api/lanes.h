@@ -44,6 +44,8 @@
  *   - A subscriber is forgotten: its session leaves, once nothing is looked at any more. What it had not brought to its
  *     rings the writer writes down.
  *   - A publisher is forgotten, or its session closes: its readers bring and read all that was put.
+ *   - A reader is stopped, or does not read, and others wait for it: it goes without samples until it is back (lanes_slow.c).
+ *   - A reader writes nonsense, or another process does into its page: it leaves, and gets its samples by the sockets.
  *   - A reader's session ends: what it had not brought is written down, and it may still be there (it was stopped, perhaps),
  *     so the lane is not written again. When it comes back, it gives up what it has not brought: that is in the books as
  *     lost, and what comes by the new session must not be overtaken by it.
@@ -80,8 +82,10 @@
 #include "proto/bond.h"
 #include "proto/lane.h"
 
-#define PDI_LANES_MAX  64U /* that a session writes, and that it reads */
-#define PDI_PAGE_MAGIC UINT64_C(0x6567617069646470)
+#define PDI_LANES_MAX 64U /* that a session writes, and that it reads */
+/* Readers that go without samples: of all lanes together. For one more than that, its lane's readers wait. */
+#define PDI_LANES_ABSENT_MAX 64U
+#define PDI_PAGE_MAGIC       UINT64_C(0x6567617069646470)
 
 /* A lane, as the directory of its writer's page lists it. */
 struct pdi_offer {
@@ -132,6 +136,23 @@ struct pdi_neighbour {
     uint32_t epoch; /* of its session, plus one; 0: none so far */
     uint8_t used;
     uint8_t unproven; /* mapped; but its owner has not written our bond, and perhaps never will */
+    uint8_t shut;     /* what stood in its page made no sense: it reads no lane of ours any more */
+};
+
+/* A reader that others would have waited for, until it is back (lanes_slow.c). */
+struct pdi_lane_absent {
+    struct pdi_place *place; /* in its neighbour's page; null: a free row */
+    uint32_t publisher, peer;
+};
+
+/* What is known of a reader of a lane that we write; by the writer's row. */
+struct pdi_lane_row_out {
+    uint64_t joined;  /* the first number that it is owed, */
+    uint64_t brought; /* and how far it last said that it had brought them */
+    uint64_t seen;    /* the sum of what it said, when we began to wait for it */
+    pdi_time since;   /* which was then; 0: we do not */
+    uint16_t peer;
+    uint8_t asked; /* it was asked to say all of it again */
 };
 
 /* A sample that is being written in a lane: a row of its writer's. */
@@ -151,6 +172,7 @@ struct pdi_lane_out {
     uint8_t used;
     uint8_t on;      /* somebody has joined: puts go here, */
     uint8_t others;  /* and by the sockets too, */
+    uint8_t company; /* to somebody there, */
     uint8_t here;    /* and to subscribers of our own (echo.h) */
     uint8_t waits;   /* puts wait: for what went by the sockets, or for the lane to be empty */
     uint8_t light;   /* all who read it pass a heavy barrier before they sleep */
@@ -160,9 +182,7 @@ struct pdi_lane_out {
     uint64_t resource;
     uint64_t put;                    /* samples that went by the lane alone */
     uint64_t asked_next, asked_head; /* where it was when readers that only drop were last asked */
-    uint64_t joined
-        [PDI_LANE_READERS_MAX]; /* by the writer's row: the first number that reader is owed, */
-    uint16_t peer[PDI_LANE_READERS_MAX];                  /* and which peer it is */
+    struct pdi_lane_row_out rows[PDI_LANE_READERS_MAX];
     uint64_t invited[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)]; /* peers that were told of it */
     size_t short_of;      /* the size of a sample that found no room; 0: none */
     uint8_t short_rows;   /* it was a loan, and there are too many of them */
@@ -194,7 +214,8 @@ static inline void pdi_lanes_exit(struct pdi_lane_out *lane)
 static inline bool pdi_lanes_alone(const struct pdi_lane_out *lane, uint32_t publisher)
 {
     return lane->publisher == publisher && publisher != PDI_LANE_NOBODY && lane->on &&
-           !lane->others && !lane->here && !lane->waits && !lane->closing;
+           !lane->others && !lane->here && !lane->waits && !lane->closing &&
+           lane->writer.broken == 0;
 }
 
 /* A lane that we read; its place is the one of the same index in our page. */
@@ -251,7 +272,10 @@ struct pdi_lanes {
     uint32_t owners[PDI_LANES_MAX];    /* by place: the process whose lane it was last for */
     uint32_t publishers_used, in_used, out_used; /* those at and above were never used */
     uint32_t best_in;                            /* active lanes in[] of best effort */
-    uint32_t tell;            /* lanes in[] whose writers are to be told something */
+    uint32_t tell; /* lanes in[] whose writers are to be told something */
+    struct pdi_lane_absent absent[PDI_LANES_ABSENT_MAX];
+    uint32_t absents;
+    pdi_time slow;            /* so long others wait for one that does not read; 0: for ever */
     pdi_time begun;           /* the clock, when the session's time was 0 */
     pdi_time due;             /* when to look again */
     uint64_t audience, wants; /* changes that were looked at, */
@@ -309,14 +333,27 @@ void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigne
                      enum pyddsi_reason reason, pdi_time now);
 /* Places in a neighbour's page that wait for an answer of ours, and for nothing else any more; `gone`: all of them. */
 void pdi_lanes_dismiss(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour, bool gone);
+/* All before this number lies in the rings of this reader; what it tells is checked, and if it cannot be, the reader is broken from
+ * then on. */
+uint64_t pdi_lanes_brought(const struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigned row);
 /* How many samples its readers have not brought to their rings; with the lane's lock. */
-uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, struct pdi_lane_out *lane);
 /* Whether some lane has samples of this resource that its readers have not brought to their rings. */
 bool pdi_lanes_linger(struct pdi_lanes *lanes, uint8_t space, uint64_t resource);
 /* Whether somebody wants this publisher's samples who might read them in a lane. */
 bool pdi_lanes_wanted(struct pdi_lanes *lanes, uint32_t publisher, pdi_time now);
 /* Whether one of its readers only looks at what it has; with the lane's lock. */
 bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane);
+
+/* ---- writing: readers that others would wait for (lanes_slow.c) ---- */
+
+/* Has those go without samples that a put, or the way back, has waited for too long. True: there was one, and its lane is to be
+ * written no more. With both locks. */
+bool pdi_lanes_see_slow(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_time now);
+/* Those who are back get samples again. */
+void pdi_lanes_see_back(struct pdi_lanes *lanes, pdi_time now);
+/* Whether this peer goes without the samples of this publisher, and may not join yet. */
+bool pdi_lanes_is_absent(const struct pdi_lanes *lanes, uint32_t publisher, uint32_t peer);
 
 /* ---- writing: lanes (lanes_make.c) ---- */
 

@@ -534,6 +534,23 @@ static int begin(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
     return status;
 }
 
+/* What stands in our page is what we said, whoever may have written over it. (A position that its writer may move is left alone.) */
+static void say_again(struct pdi_lanes *lanes, const struct pdi_lane_in *lane)
+{
+    struct pdi_place *place = place_of(lanes, lane);
+    struct pdi_atomic64 *brought = &lanes->page->brought[lane - lanes->in].number;
+    uint64_t number = lane->reader.taken - lane->has_next;
+    if (pdi_atomic64_load_relaxed(brought) != number) {
+        pdi_atomic64_store_release(brought, number);
+    }
+    if (!lane->reader.drops && pdi_atomic64_load_relaxed(&place->position) != lane->reader.base) {
+        pdi_atomic64_store_release(&place->position, lane->reader.base);
+    }
+    if (lane->until != 0 && pdi_atomic64_load_relaxed(&place->until) != lane->until) {
+        pdi_place_limit(place, lane->until);
+    }
+}
+
 /* One lane that we read. True: it has begun. */
 static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time now)
 {
@@ -552,6 +569,9 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time 
     bool over = given_up(lanes, lane) || lane->broken;
     lane->leaving = !wanted;
     allow(lanes, lane);
+    if (!over) {
+        say_again(lanes, lane);
+    }
     if (over && lane->has_next) {
         lane->has_next = 0;
         let_go(lanes, lane, held_of((uint32_t)(lane - lanes->in), lane->next.number));

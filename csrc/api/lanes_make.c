@@ -68,7 +68,7 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->starts = starts;
     lane->segment = segment;
     lane->publisher = of->publisher;
-    lane->on = lane->others = lane->waits = lane->closing = lane->light = 0;
+    lane->on = lane->others = lane->company = lane->waits = lane->closing = lane->light = 0;
     lane->space = aside->space;
     lane->reliable = aside->reliable;
     lane->resource = aside->resource;
@@ -166,7 +166,7 @@ static bool fits_sockets(const struct pdi_lanes *lanes, const struct pdi_lane_ou
         return true;
     }
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
-        int single = -1 - (int)lane->peer[__builtin_ctzll(left)];
+        int single = -1 - (int)lane->rows[__builtin_ctzll(left)].peer;
         if (pdi_node_window(lanes->node, single, &window) == PYDDSI_OK &&
             size > window.size_bytes) {
             return false;
@@ -268,7 +268,7 @@ static void ask_ahead(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         unsigned row = (unsigned)__builtin_ctzll(left);
         if (lane->writer.limits[row] >= PDI_CREDIT_ENDLESS) {
-            pdi_lanes_nudge(&lanes->neighbours[lane->peer[row]]);
+            pdi_lanes_nudge(&lanes->neighbours[lane->rows[row].peer]);
         }
     }
 }
@@ -282,7 +282,7 @@ void pdi_lanes_ring(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
     }
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         const struct pdi_neighbour *neighbour =
-            &lanes->neighbours[lane->peer[__builtin_ctzll(left)]];
+            &lanes->neighbours[lane->rows[__builtin_ctzll(left)].peer];
         struct pdi_bell *news = &((struct pdi_shared_page *)neighbour->segment.memory)->news;
         (void)(lane->light ? pdi_bell_ring_light(news) : pdi_bell_ring(news));
     }
@@ -291,7 +291,7 @@ void pdi_lanes_ring(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
 void pdi_lanes_hurry(struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
 {
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
-        pdi_lanes_nudge(&lanes->neighbours[lane->peer[__builtin_ctzll(left)]]);
+        pdi_lanes_nudge(&lanes->neighbours[lane->rows[__builtin_ctzll(left)].peer]);
     }
 }
 

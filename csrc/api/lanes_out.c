@@ -11,25 +11,28 @@
 static struct pdi_shared_page *page_of(const struct pdi_lanes *lanes,
                                        const struct pdi_lane_out *lane, unsigned row)
 {
-    return (struct pdi_shared_page *)lanes->neighbours[lane->peer[row]].segment.memory;
+    return (struct pdi_shared_page *)lanes->neighbours[lane->rows[row].peer].segment.memory;
 }
 
-/* All before this number lies in the rings of this reader. What it tells is checked, as everything from there. */
-static uint64_t brought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane,
-                        unsigned row)
+uint64_t pdi_lanes_brought(const struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigned row)
 {
+    struct pdi_lane_row_out *reader = &lane->rows[row];
     struct pdi_shared_page *page = page_of(lanes, lane, row);
     uint32_t index = (uint32_t)(lane->writer.places[row] - page->places);
     uint64_t number = pdi_atomic64_load_acquire(&page->brought[index].number);
-    uint64_t since = number - lane->joined[row];
-    return since <= lane->writer.next - lane->joined[row] ? number : lane->joined[row];
+    if (number - reader->brought <= lane->writer.next - reader->brought) {
+        reader->brought = number;
+    } else if (number != PDI_BROUGHT_NOTHING || reader->brought != reader->joined) {
+        lane->writer.broken |= UINT64_C(1) << row;
+    }
+    return reader->brought;
 }
 
-uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, const struct pdi_lane_out *lane)
+uint64_t pdi_lanes_unbrought(const struct pdi_lanes *lanes, struct pdi_lane_out *lane)
 {
     uint64_t sum = 0;
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
-        sum += lane->writer.next - brought(lanes, lane, (unsigned)__builtin_ctzll(left));
+        sum += lane->writer.next - pdi_lanes_brought(lanes, lane, (unsigned)__builtin_ctzll(left));
     }
     return sum;
 }
@@ -67,13 +70,13 @@ bool pdi_lanes_looked_at(const struct pdi_lanes *lanes, const struct pdi_lane_ou
 void pdi_lanes_leave(struct pdi_lanes *lanes, struct pdi_lane_out *lane, unsigned row,
                      enum pyddsi_reason reason, pdi_time now)
 {
-    uint64_t lost = lane->writer.next - brought(lanes, lane, row);
-    lanes->owed += lane->writer.next - lane->joined[row];
+    uint64_t lost = lane->writer.next - pdi_lanes_brought(lanes, lane, row);
+    lanes->owed += lane->writer.next - lane->rows[row].joined;
     lanes->lost += lost;
     pdi_node_note(lanes->node, PYDDSI_AT_WINDOW, reason, lane->space, lane->resource, lost, now);
     (void)pdi_lane_leave(&lane->writer, lane->writer.places[row]);
     if (lane->publisher != PDI_LANE_NOBODY) {
-        pdi_node_carry(lanes->node, lane->publisher, lane->peer[row], 0, now);
+        pdi_node_carry(lanes->node, lane->publisher, lane->rows[row].peer, 0, now);
     }
 }
 
@@ -92,16 +95,21 @@ static void see_off(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         unsigned row = (unsigned)__builtin_ctzll(left);
         struct pdi_place *place = lane->writer.places[row];
-        if (!lanes->neighbours[lane->peer[row]].used || (lane->writer.broken >> row & 1) != 0) {
+        struct pdi_neighbour *neighbour = &lanes->neighbours[lane->rows[row].peer];
+        (void)pdi_lanes_brought(lanes, lane, row);
+        bool broken = (lane->writer.broken >> row & 1) != 0;
+        if (!neighbour->used || broken) {
+            lanes->refused += broken && !neighbour->shut;
+            neighbour->shut = neighbour->shut || broken;
             /* It may be stopped, and read on later: the memory is not written again. */
             pdi_lanes_leave(lanes, lane, row, PYDDSI_BY_PEER_LOST, now);
             close_it(lanes, lane);
         } else if (pdi_place_state(place) != PDI_PLACE_ACTIVE) {
             pdi_lanes_leave(lanes, lane, row, PYDDSI_BY_NO_SUBSCRIBER, now);
-        } else if (!pdi_bitset_test(bits, lane->peer[row]) && !lane->closing &&
+        } else if (!pdi_bitset_test(bits, lane->rows[row].peer) && !lane->closing &&
                    pdi_atomic64_load_acquire(&place->position) == lane->writer.next) {
             pdi_lanes_leave(lanes, lane, row, PYDDSI_BY_NO_SUBSCRIBER, now);
-            pdi_lanes_nudge(&lanes->neighbours[lane->peer[row]]);
+            pdi_lanes_nudge(&lanes->neighbours[lane->rows[row].peer]);
         }
     }
 }
@@ -109,7 +117,7 @@ static void see_off(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
 static bool has_joined(const struct pdi_lane_out *lane, uint32_t peer)
 {
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
-        if (lane->peer[__builtin_ctzll(left)] == peer) {
+        if (lane->rows[__builtin_ctzll(left)].peer == peer) {
             return true;
         }
     }
@@ -138,8 +146,8 @@ static void join(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint32_t pe
         return;
     }
     unsigned row = (unsigned)__builtin_ctzll(lane->writer.readers & ~before);
-    lane->joined[row] = lane->writer.next;
-    lane->peer[row] = (uint16_t)peer;
+    lane->rows[row] = (struct pdi_lane_row_out){
+        .joined = lane->writer.next, .brought = lane->writer.next, .peer = (uint16_t)peer};
     pdi_node_carry(lanes->node, lane->publisher, peer, 1, now);
     pdi_lanes_nudge(&lanes->neighbours[peer]);
 }
@@ -182,11 +190,11 @@ static void let_in_one(struct pdi_lanes *lanes, struct pdi_lane_out *lane, uint3
                        pdi_time now)
 {
     struct pdi_neighbour *neighbour = &lanes->neighbours[peer];
-    if (!neighbour->used) {
+    if (!neighbour->used || neighbour->shut) {
         pdi_bitset_clear(lane->invited, peer);
         return;
     }
-    if (has_joined(lane, peer)) {
+    if (has_joined(lane, peer) || pdi_lanes_is_absent(lanes, lane->publisher, peer)) {
         return;
     }
     struct pdi_place *place = wish(neighbour, lane->writer.cookie);
@@ -273,7 +281,7 @@ static bool any_neighbour(const struct pdi_lanes *lanes, const uint64_t *bits)
 {
     for (uint32_t peer = pdi_bitset_find(bits, lanes->peers_max, 0); peer < lanes->peers_max;
          peer = pdi_bitset_find(bits, lanes->peers_max, peer + 1)) {
-        if (lanes->neighbours[peer].used) {
+        if (lanes->neighbours[peer].used && !lanes->neighbours[peer].shut) {
             return true;
         }
     }
@@ -325,6 +333,7 @@ static void lead_back(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
     if (lane->writer.readers != 0) {
         pdi_lanes_want(lanes, PDI_TELL_BROUGHT);
         if (pdi_lanes_unbrought(lanes, lane) != 0 && now < until) {
+            lanes->look = lanes->look || lane->writer.broken != 0;
             lane->waits = lanes->moving = 1;
             lanes->due = until < lanes->due ? until : lanes->due;
             pdi_lanes_hurry(lanes, lane);
@@ -333,7 +342,7 @@ static void lead_back(struct pdi_lanes *lanes, struct pdi_lane_out *lane, pdi_ti
     }
     for (uint64_t left = lane->writer.readers; left != 0; left &= left - 1) { /* a row each */
         unsigned row = (unsigned)__builtin_ctzll(left);
-        uint32_t peer = lane->peer[row];
+        uint32_t peer = lane->rows[row].peer;
         pdi_lanes_leave(lanes, lane, row, lane->reliable ? PYDDSI_BY_CLOSE : PYDDSI_BY_FULL, now);
         pdi_lanes_nudge(&lanes->neighbours[peer]);
     }
@@ -367,6 +376,9 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
         close_it(lanes, lane); /* nobody is left who might read it, and it holds memory */
     }
     see_stuck(lanes, lane, now);
+    if (pdi_lanes_see_slow(lanes, lane, now)) {
+        close_it(lanes, lane);
+    }
     if (lane->closing) {
         lead_back(lanes, lane, now);
     } else {
@@ -378,7 +390,8 @@ static bool look_at(struct pdi_lanes *lanes, struct pdi_lane_out *lane, const ui
         pyddsi_aside aside;
         uint64_t again[BITS_MAX];
         (void)pdi_node_audience(lanes->node, lane->publisher, again, &aside, now);
-        lane->others = aside.others;
+        lane->company = aside.others;
+        lane->others = aside.others || aside.skips;
         lane->here = pdi_node_wants(lanes->node, lane->space, lane->resource) != 0;
     }
     return lane->writer.readers != readers || lane->waits != waited || lane->used != was_used;
@@ -419,6 +432,7 @@ bool pdi_lanes_look_out(struct pdi_lanes *lanes, pdi_time now)
     bool moved = false;
     uint64_t bits[BITS_MAX];
     pyddsi_aside aside;
+    pdi_lanes_see_back(lanes, now);
     uint32_t publishers = any_used(lanes) ? lanes->publishers_used : 0;
     for (uint32_t i = 0; i < publishers; i++) {
         struct pdi_lane_of *of = &lanes->of[i];

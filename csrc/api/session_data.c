@@ -155,6 +155,10 @@ static int put_both(pyddsi_session *session, struct pdi_lane_out *lane, const st
     bool ours = lane->publisher == put->publisher && lane->used;
     bool on = ours && lane->on;
     int status = PYDDSI_OK;
+    if (on && lane->writer.broken != 0) {
+        session->lanes->look = 1; /* a reader is to leave first: it is waited for no longer */
+        return PYDDSI_AGAIN;
+    }
     if (ours && (lane->waits || pdi_lanes_growing(session->lanes, put->publisher) ||
                  (on && pdi_lanes_grow(session->lanes, lane, put->size, now)))) {
         return PYDDSI_AGAIN; /* the ways are changing */

@@ -36,8 +36,8 @@ int pdi_node_audience(struct pdi_node *node, uint32_t handle, uint64_t *bits, py
                             .space = publisher->space,
                             .reliable = publisher->reliable,
                             .others = publisher->multicast != 0 || publisher->singles != 0 ||
-                                      publisher->learning || publisher->keeps ||
-                                      publisher->skipping != 0};
+                                      publisher->learning || publisher->keeps,
+                            .skips = publisher->skipping != 0};
     if (publisher->durability != PYDDSI_VOLATILE || publisher->keeps || publisher->streaming) {
         return PYDDSI_END; /* there are samples to be kept, or one is halfway */
     }
@@ -141,7 +141,8 @@ void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int o
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher)
 {
     uint32_t peers = node->peers_used;
-    if (pdi_bitset_find(publisher->carried, peers, 0) < peers || publisher->skipping != 0) {
+    if (pdi_bitset_find(publisher->carried, peers, 0) < peers || publisher->skipping != 0 ||
+        pdi_bitset_find(publisher->skips, peers, 0) < peers) {
         return false; /* or who goes without would hear the group, and then what waits for it alone */
     }
     for (uint32_t peer = pdi_bitset_find(publisher->singles_bits, peers, 0); peer < peers;

@@ -164,7 +164,8 @@ typedef struct {
     uint64_t resource; /* as on the wire */
     uint8_t space;
     uint8_t reliable;
-    uint8_t others; /* some samples go by the sockets, or are kept: put is needed as well */
+    uint8_t others; /* some samples go by the sockets, or are kept: put is needed as well; */
+    uint8_t skips;  /* and to count those that somebody goes without */
 } pyddsi_aside;
 
 /* A sample that came so. */
