@@ -217,7 +217,6 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
         .busy = view.busy,
         .epoch = view.epoch,
         .endpoint = who->endpoint,
-        .group = who->features == 0 && who->groups == 0 ? who->group : (pyddsi_endpoint){0},
         .features = who->features,
         .incarnation = who->incarnation,
         .lease_ms = who->lease_ms,
@@ -225,6 +224,9 @@ int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer
         .unacknowledged = span.next - span.base,
         .unreached = pdi_node_unreached(node, index),
     };
+    if (who->features == 0 && who->groups == 0) {
+        peer->group = who->group;
+    }
     memcpy(peer->id, who->id, sizeof peer->id);
     peer->token_size = who->token_size;
     memcpy(peer->token, who->token, sizeof peer->token);
