@@ -57,6 +57,17 @@ def reliability(reliable: object) -> int:
     return int(lib.PYDDSI_RELIABLE if reliable else lib.PYDDSI_BEST_EFFORT)
 
 
+def kept_as(durability: str) -> int:
+    """A durability as the core says it."""
+    chosen = choose("durability", durability, DURABILITIES)
+    if chosen == lib.PYDDSI_PERSISTENT:
+        raise ValueError(
+            "durability='persistent' needs a store on disk, which pyddsi does not have yet; 'transient' keeps samples for "
+            "as long as their publisher is there"
+        )
+    return chosen
+
+
 class Declaring(Answers, Generic[P, S]):
     """What a session, or a node of a simulation, declares with. P are its publishers, S its subscribers."""
 
@@ -161,7 +172,7 @@ class Declaring(Answers, Generic[P, S]):
                 raw,
                 number is None and parsed.path not in self._fixed,
                 definition[0],
-                choose("durability", kept, DURABILITIES),
+                kept_as(kept),
                 handle,
                 status,
             )
@@ -207,7 +218,7 @@ class Declaring(Answers, Generic[P, S]):
         options = ffi.new("pyddsi_publisher_options *")
         options.space = whole("space", space, 0, 255)
         options.reliability = reliability(reliable)
-        options.durability = choose("durability", durability, DURABILITIES)
+        options.durability = kept_as(durability)
         options.way = choose("way", way, WAYS)
         options.conduit = whole("conduit", conduit, 0, lib.PYDDSI_MULTICASTS_MAX - 1)
         options.shelf_samples = whole("keep", keep, 0, 2**32 - 1)

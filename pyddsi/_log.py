@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyddsi._looking import Looking
     from pyddsi._native import Keeper
 
-__all__ = ["log_drops", "log_event", "log_missing", "watch"]
+__all__ = ["log_broker", "log_drops", "log_event", "log_missing", "watch"]
 
 DEBUG, INFO, WARNING = 10, 20, 30  # as logging has them
 LEVELS = {
@@ -80,6 +80,16 @@ def log_missing(session: Looking, text: str, why: str) -> None:
         log.warning("%s: the peer %s is not reached: %s", session.title, text, why)
     elif log is not None:
         log.info("%s: the peer %s is reached", session.title, text)
+
+
+def log_broker(session: Looking) -> None:
+    """A session opens: of a broker more may be hoped for than it does."""
+    log = _logger(WARNING) if session.config.role == "broker" else None
+    if log is not None:
+        log.warning(
+            "%s: a broker relays nothing: what one client publishes does not reach another one",
+            session.title,
+        )
 
 
 def log_drops(session: Looking) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["missing", "published", "rejections", "why_full", "why_not"]
 
+LINKS_MAX = 64  # PDI_STREAMS_MAX
 HARMLESS = {"not_synched", "expired_peer", "repeat"}
 """Packets from before both knew each other, or that came twice: nobody misses a sample for them."""
 
@@ -56,6 +57,12 @@ def _sentences(session: Looking, name: str | int) -> str:
         said += _other_groups(session, subscribers, settled)
     said += [f"{one}." for one in session.refusals()]
     said += [f"The peer {text} is not reached: {why}." for text, why in session.missing().items()]
+    turned_away = session.counts()["links_refused"]
+    if turned_away:
+        said.append(
+            f"Connections (TCP, Unix) that were turned away: {turned_away}. A session has at most {LINKS_MAX}, and ends one "
+            f"that says nothing for 4 s."
+        )
     said += _dropped(session, name)
     return " ".join(said) or " ".join(_fine(session, name, mine, settled, known))
 

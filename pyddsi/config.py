@@ -58,7 +58,7 @@ SETTINGS: dict[str, Setting] = {
     "ttl": Setting("whole", "how many networks a packet to the group may cross", "", 0, 255),
     "loopback": Setting("yes", "whether sessions on this machine hear each other by the group"),
     "shared_memory": Setting("yes", "whether samples for peers on this machine go through memory"),
-    "role": Setting("word", "peer, client or broker"),
+    "role": Setting("word", "peer, client or broker; a broker answers clients, and relays nothing"),
     "id": Setting("id", "what we are called on the wire: 1 to 16 bytes; empty: made up"),
     "features": Setting("words", "what we do beyond the basic protocol; none: we speak as zhe"),
     "lease": Setting(

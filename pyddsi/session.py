@@ -21,7 +21,7 @@ from _weakrefset import WeakSet
 from pyddsi._by_name import ByName
 from pyddsi._declare import Declaring
 from pyddsi._declared import TIMEOUT, Declared, Resource, Selection
-from pyddsi._log import log_drops, watch
+from pyddsi._log import log_broker, log_drops, watch
 from pyddsi._looking import Looking
 from pyddsi._native import Keeper, ffi, lib
 from pyddsi._opening import fill, refusal
@@ -152,6 +152,7 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self._lock = allocate_lock()
         self._numbers: dict[str, int] = {}
         self._taken: dict[int, str] = {}
+        log_broker(self)
         self._wall_ns = int(lib.pyddsi_session_wall(self.raw))
         self._events: list[Any] = []
         self._raw_event = ffi.new("pyddsi_event *")
@@ -217,7 +218,6 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
                 return
             self._closed = True
         _open.discard(self)
-        self.pump()  # what is worth a warning is said now at the latest
         self._sought()
         lib.pyddsi_session_close(self.raw, limit)
         log_drops(self)

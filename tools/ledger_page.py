@@ -74,7 +74,7 @@ order    not_synched    no       before the first SYNCH of its conduit; it comes
 order    repeat         no       received before; a network that duplicates, or a repetition that was not needed
 order    full           no       early or held, and not kept: it is asked for again
 order    gap            yes      reliable, and the sender no longer has it; the event GAP has the numbers
-order    loss           yes      best effort: numbers that did not come
+order    loss           yes      best effort: numbers that did not come; each is a message, which may have been a batch of many samples
 order    old            yes      best effort: it came after a later one
 order    limit          no       no room to wait for a conduit that a resource moves away from
 order    peer_lost      yes      it had come early, and the session ended before those in front of it came

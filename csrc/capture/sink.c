@@ -148,10 +148,17 @@ static void append(struct pdi_sink *sink, uint32_t i, const void *row,
     }
 }
 
+/* The packet of a row; null: its table has none. */
+static const struct pdi_row_packet *packet_of(const struct pdi_sink *sink,
+                                              const struct pdi_row *row)
+{
+    return sink->packets != 0 ? &sink->packet[row->packet] : NULL;
+}
+
 bool pdi_sink_put(struct pdi_sink *sink)
 {
     const void *row = sink->block + (size_t)sink->pending * sink->table->row_bytes;
-    const struct pdi_row_packet *packet = &sink->packet[((const struct pdi_row *)row)->packet];
+    const struct pdi_row_packet *packet = packet_of(sink, row);
     if (sink->filter != NULL && !pdi_filter_test(sink->filter, row, packet)) {
         return false;
     }
