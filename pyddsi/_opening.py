@@ -100,7 +100,7 @@ def fill(options: Any, config: Config) -> tuple[str, ...]:
     node.scout_ms = -(-round(config.scout * 1e6) // 1000)
     node.slow_ms = -(-round(config.slow * 1e6) // 1000)
     node.latency_us = round(config.latency * 1e6)
-    node.packet_max = config.packet_max
+    node.packet_max, node.seq_bits = config.packet_max, config.sequence_bits
     node.unicast_bytes, node.unicast_samples = config.window_bytes, config.window_samples
     for i in range(lib.PYDDSI_MULTICASTS_MAX):
         node.multicast_bytes[i] = config.window_bytes

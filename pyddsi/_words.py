@@ -113,6 +113,7 @@ class Settings(TypedDict, total=False):
     latency: float
     slow: float
     packet_max: int
+    sequence_bits: int
     window_bytes: int
     window_samples: int
     shared_bytes: int

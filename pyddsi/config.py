@@ -80,6 +80,13 @@ SETTINGS: dict[str, Setting] = {
         4_000_000,
     ),
     "packet_max": Setting("whole", "the largest packet that we send", "bytes", 1280, 65507),
+    "sequence_bits": Setting(
+        "whole",
+        "the length of sequence numbers towards a zhe that does not tell its own",
+        "",
+        7,
+        56,
+    ),
     "window_bytes": Setting(
         "whole",
         "of samples sent and not yet acknowledged, for the group and for each peer",
@@ -131,6 +138,7 @@ class Config:
     latency: float = 0.0005
     slow: float = 1.0
     packet_max: int = 1472
+    sequence_bits: int = 14
     window_bytes: int = 256 * 1024
     window_samples: int = 1024
     shared_bytes: int = 64 * MIB

@@ -47,7 +47,8 @@ costs is detail. [limits.md](limits.md) has the number of lines.
 
 # The lines that a node writes: place, reason, whether somebody misses a sample for good, what happened.
 TEXT = """\
-put      unsupported    yes      a receiver does not know fragments or resource spaces: it goes without
+put      size           yes      it does not fit one packet of a receiver that knows no fragments, as zhe: that one goes without
+put      unsupported    yes      a receiver does not know resource spaces: it goes without
 window   peer_lost      perhaps  the session ended before the peer acknowledged; it may have had it all the same
 window   close          perhaps  the same, where this side ended the session
 window   gap            yes      a detached peer lacks it, and is a zhe peer, which cannot say so, or the only one that is left, or lacks more than its numbers can say

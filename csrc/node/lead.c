@@ -156,12 +156,12 @@ static bool hears(const pyddsi_endpoint *endpoint, bool lone)
     return !pdi_endpoint_is_stream(endpoint) && !lone;
 }
 
-/* Sessions have come or gone: the length of the groups' numbers is that of the peers who hear them and cannot do with
- * another. */
+/* Sessions have come or gone: the length of the groups' numbers, and of their packets, is that of the peers who hear them
+ * and cannot do with another. */
 void pdi_lead_groups(struct pdi_node *node)
 {
     unsigned bits = node->config.seq_bits;
-    bool leads = false, bare = false;
+    bool leads = false, bare = false, zhe = false;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
         if (!pdi_session_established(node, peer)) {
@@ -172,10 +172,13 @@ void pdi_lead_groups(struct pdi_node *node)
         } else if (hears(&who->endpoint, who->lone)) {
             bits = who->bits;
             bare = true;
+            zhe = zhe || who->session == 0;
         }
     }
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
         set_length(&node->out[i], bits, leads, bare);
+        uint32_t most = node->config.packet_max;
+        node->out[i].packet_max = zhe && most > PDI_PACKET_ZHE ? PDI_PACKET_ZHE : most;
     }
 }
 

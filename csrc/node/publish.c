@@ -175,8 +175,8 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
             pdi_best_put(node, &way, &model, payload, piece, now);
         }
         if (without != 0) {
-            pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
-                     without, now);
+            enum pyddsi_reason why = model.space != 0 ? PYDDSI_BY_UNSUPPORTED : PYDDSI_BY_SIZE;
+            pdi_drop(node, PYDDSI_AT_PUT, why, publisher->space, publisher->id, without, now);
         }
     }
     node->stats.accepted++;

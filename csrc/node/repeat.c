@@ -103,14 +103,14 @@ void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint3
 /* ---- what goes once more: the wanted ones, oldest first; S on the last of the burst ---- */
 
 size_t pdi_repeat_group(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                        size_t room, pdi_time now)
+                        size_t most, pdi_time now)
 {
     struct pdi_window *window = &conduit->window;
     struct pdi_window_span span = pdi_window_span(window);
     uint64_t end = conduit->sent;
     uint64_t base = window->next - ((uint32_t)window->next - span.base);
     uint64_t number = conduit->wanted_from > base ? conduit->wanted_from : base;
-    uint8_t *at = out, *limit = out + room, *header = NULL;
+    uint8_t *at = out, *header = NULL;
     uint64_t led = PDI_LED_NONE;
     for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
@@ -119,7 +119,8 @@ size_t pdi_repeat_group(struct pdi_node *node, struct pdi_conduit *conduit, uint
         }
         uint32_t size = pdi_pack_size(conduit, entry, number);
         bool lead = pdi_lead_due(conduit, number, led);
-        if ((size_t)(limit - at) < size + (lead ? PDI_LEAD_BYTES : 0)) {
+        size_t whole = size + (lead ? PDI_LEAD_BYTES : 0);
+        if (!pdi_has_room(conduit, (size_t)(at - out), whole, most)) {
             break;
         }
         if (lead) {
@@ -153,7 +154,7 @@ static size_t alone(struct pdi_node *node, struct pdi_conduit *conduit, struct p
                     uint8_t *out, size_t room, pdi_time now)
 {
     uint64_t base = pdi_conduit_base(conduit);
-    uint8_t *at = out, *limit = out + room, *header = NULL;
+    uint8_t *at = out, *header = NULL;
     uint64_t led = PDI_LED_NONE;
     while (member->joined && member->lone_wanted != 0) { /* each round clears a bit */
         uint32_t i = (uint32_t)__builtin_ctzll(member->lone_wanted);
@@ -161,8 +162,8 @@ static size_t alone(struct pdi_node *node, struct pdi_conduit *conduit, struct p
         if (number >= base && number < conduit->sent) {
             const struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)number);
             bool lead = pdi_lead_due(conduit, number, led);
-            if ((size_t)(limit - at) <
-                pdi_pack_size(conduit, entry, number) + (lead ? PDI_LEAD_BYTES : 0)) {
+            size_t whole = pdi_pack_size(conduit, entry, number) + (lead ? PDI_LEAD_BYTES : 0);
+            if (!pdi_has_room(conduit, (size_t)(at - out), whole, room)) {
                 break;
             }
             if (lead) {

@@ -25,12 +25,6 @@ static size_t room_of(const struct pdi_node *node, size_t room)
     return room < node->config.packet_max ? room : node->config.packet_max;
 }
 
-/* The same for one conduit, whose receiver may take less than others. */
-static size_t room_on(const struct pdi_conduit *conduit, size_t room)
-{
-    return room < conduit->packet_max ? room : conduit->packet_max;
-}
-
 static void went_to_all(struct pdi_node *node, const struct pdi_conduit *conduit, pdi_time now)
 {
     if (conduit->peer == PDI_NONE && conduit->members == node->established) {
@@ -145,13 +139,12 @@ static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *
 }
 
 static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                           size_t room, pdi_time now)
+                           size_t most, pdi_time now)
 {
     struct pdi_window *window = &conduit->window;
     uint64_t end = window->next;
     uint64_t number = conduit->sent;
     uint8_t *at = out;
-    uint8_t *limit = out + room;
     uint8_t *header = NULL;
     uint64_t led = PDI_LED_NONE;
     uint32_t sent_us = (uint32_t)(now / PDI_TIME_US);
@@ -159,7 +152,8 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
         uint32_t size = pdi_pack_size(conduit, entry, number);
         bool lead = pdi_lead_due(conduit, number, led);
-        if ((size_t)(limit - at) < size + (lead ? PDI_LEAD_BYTES : 0)) {
+        size_t whole = size + (lead ? PDI_LEAD_BYTES : 0);
+        if (!pdi_has_room(conduit, (size_t)(at - out), whole, most)) {
             PDI_CHECK(at != out); /* what does not fit an empty packet would stay for ever */
             break;
         }
@@ -220,13 +214,14 @@ static bool best_packet(struct pdi_node *node, struct pdi_conduit *conduit, cons
 }
 
 static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                             size_t room, pdi_time now)
+                             size_t most, pdi_time now)
 {
+    size_t room = pdi_room_on(conduit, most);
     if (!conduit->open) {
         return 0;
     }
     if (conduit->wanted != 0) {
-        size_t size = pdi_repeat_group(node, conduit, out, room, now);
+        size_t size = pdi_repeat_group(node, conduit, out, most, now);
         if (size != 0) {
             return size;
         }
@@ -245,12 +240,12 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
         uint64_t samples = messages + conduit->sealed_more;
         conduit->sealed_size = conduit->sealed_samples = 0;
         conduit->sealed_more = 0;
-        if (best_packet(node, conduit, conduit->sealed, size, messages, samples, out, room, now)) {
+        if (best_packet(node, conduit, conduit->sealed, size, messages, samples, out, most, now)) {
             return size;
         }
     }
     if (conduit->big_left != 0) {
-        return pdi_best_piece(node, conduit, out, room);
+        return pdi_best_piece(node, conduit, out, most);
     }
     if (conduit->draft_size != 0 && conduit->draft_at <= now) {
         size_t size = conduit->draft_size;
@@ -258,12 +253,12 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
         uint64_t samples = messages + conduit->draft_more;
         conduit->draft_size = conduit->draft_samples = 0;
         conduit->draft_more = 0;
-        if (best_packet(node, conduit, conduit->draft, size, messages, samples, out, room, now)) {
+        if (best_packet(node, conduit, conduit->draft, size, messages, samples, out, most, now)) {
             return size;
         }
     }
     if (conduit->sent != conduit->window.next && (conduit->flush || conduit->waiting >= room)) {
-        return new_messages(node, conduit, out, room, now);
+        return new_messages(node, conduit, out, most, now);
     }
     return 0;
 }
@@ -315,7 +310,7 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
     while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
         struct pdi_conduit *conduit = &node->out[number];
         *to = conduit->to;
-        got = conduit_packet(node, conduit, packet, room_on(conduit, most), now);
+        got = conduit_packet(node, conduit, packet, most, now);
         if (got == 0) {
             pdi_bitset_clear(node->work, number);
         } else if (conduit->unreached != 0) {
@@ -339,7 +334,7 @@ int pdi_node_output_urgent(struct pdi_node *node, uint8_t *packet, size_t room, 
         struct pdi_conduit *conduit = &node->out[number++];
         if (conduit->open && conduit->wanted != 0) {
             *to = conduit->to;
-            got = pdi_repeat_group(node, conduit, packet, room_on(conduit, most), now);
+            got = pdi_repeat_group(node, conduit, packet, most, now);
             if (got != 0 && conduit->unreached != 0) {
                 pdi_repeat_copies(node, conduit, packet, got);
             }

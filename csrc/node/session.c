@@ -97,11 +97,12 @@ static uint16_t unicast_id(const struct pdi_node *node, const struct pdi_node_pe
     return narrow ? 0 : node->unicast_id;
 }
 
-/* zhe closes a connection by which a larger packet comes. */
+/* zhe closes a connection by which a larger packet comes, and ends a session for a datagram. */
 static uint32_t packet_max(const struct pdi_node *node, const struct pdi_node_peer *who)
 {
-    bool narrow = pdi_endpoint_is_stream(&who->endpoint) && who->session == 0;
-    return narrow ? PDI_STREAM_PACKET_ZHE : node->config.packet_max;
+    uint32_t zhe = pdi_endpoint_is_stream(&who->endpoint) ? PDI_STREAM_PACKET_ZHE : PDI_PACKET_ZHE;
+    uint32_t most = node->config.packet_max;
+    return who->session == 0 && zhe < most ? zhe : most;
 }
 
 static bool open_window(struct pdi_node *node, uint32_t peer)

@@ -77,7 +77,8 @@
     1000U /* best effort in pieces that stands still for so long is given up */
 #define PDI_ASSEMBLY_STUCK                                                                         \
     4U /* likewise, in slow_ms, what is reliable while others wait for its place */
-#define PDI_STREAM_PACKET_ZHE 100U /* what zhe takes through a connection, and no more */
+#define PDI_PACKET_ZHE        1472U /* what zhe takes as a datagram, */
+#define PDI_STREAM_PACKET_ZHE 100U  /* what zhe takes through a connection, and no more */
 #define PDI_BARRIERS_MAX      64U
 #define PDI_MOVES_MAX         64U
 #define PDI_PULLS_MAX         8U /* pulls of one subscription that may wait for their answer */
@@ -696,6 +697,19 @@ void pdi_lead_order(const struct pdi_node *node, const struct pdi_node_peer *who
 void pdi_lead_groups(struct pdi_node *node);
 void pdi_lead_reading(struct pdi_node *node, const struct pdi_node_peer *who);
 
+/* Of a packet's room, what the receivers of a conduit take. */
+static inline size_t pdi_room_on(const struct pdi_conduit *conduit, size_t room)
+{
+    return room < conduit->packet_max ? room : conduit->packet_max;
+}
+
+/* Whether a message still has room in a packet. One that was written before somebody came who takes less goes alone. */
+static inline bool pdi_has_room(const struct pdi_conduit *conduit, size_t packed, size_t size,
+                                size_t most)
+{
+    return packed + size <= pdi_room_on(conduit, most) || (packed == 0 && size <= most);
+}
+
 /* What a lead says of this number. */
 static inline uint64_t pdi_lead_of(const struct pdi_conduit *conduit, uint64_t number)
 {
@@ -854,7 +868,7 @@ void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint3
                        uint64_t number, uint64_t mask, pdi_time now);
 /* A packet of what is wanted there again; answers its size. */
 size_t pdi_repeat_group(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                        size_t room, pdi_time now);
+                        size_t most, pdi_time now);
 size_t pdi_repeat_alone(struct pdi_node *node, uint32_t peer, uint8_t *out, size_t room,
                         pdi_time now);
 /* A member is about to have acknowledged all before number. */

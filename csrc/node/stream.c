@@ -122,8 +122,8 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         return room != PYDDSI_OK ? room : PYDDSI_BAD_ARGUMENT;
     }
     if (without != 0) {
-        pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
-                 without, now);
+        pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_SIZE, publisher->space, publisher->id, without,
+                 now);
     }
     publisher->streaming = 1;
     publisher->stream_piece = piece;

@@ -82,10 +82,12 @@ static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *pub
         memcpy(way->bits, way->singles, words * sizeof(uint64_t));
         way->singles = way->bits;
     }
+    bool fits = way->group == NULL ||
+                ((way->group->features & needed) == needed && bytes <= way->group->packet_max);
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         bool grouped = way->group != NULL && pdi_bitset_test(publisher->pushed, peer) &&
                        pdi_node_member(node, way->group, peer)->joined;
-        if (grouped && (way->group->features & needed) != needed) {
+        if (grouped && !fits) {
             pdi_bitset_set(way->bits, peer);
         }
         if (pdi_bitset_test(way->bits, peer) &&
@@ -95,9 +97,7 @@ static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *pub
             without++;
         }
     }
-    if (way->group != NULL && (way->group->features & needed) != needed) {
-        way->group = NULL;
-    }
+    way->group = fits ? way->group : NULL;
     way->count = pdi_bitset_count(way->bits, node->config.peers_max);
     return without;
 }

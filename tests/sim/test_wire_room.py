@@ -84,10 +84,10 @@ def test_unsupported_once() -> None:
     mixed = Mixed()
     for _ in range(5):
         assert not mixed.pub.put(LARGE, wait=False)
-    assert ("put", "unsupported") not in lines(mixed.node)
+    assert ("put", "size") not in lines(mixed.node)
     mixed.free()
     assert mixed.pub.put(LARGE, wait=False)
-    assert lines(mixed.node)["put", "unsupported"] == 1
+    assert lines(mixed.node)["put", "size"] == 1
 
 
 def test_unsupported_stream() -> None:
@@ -101,10 +101,10 @@ def test_unsupported_stream() -> None:
             stranger.say(wire.Conduit(1), wire.Declare(1 + i, [one], committed=True, sync=True))
     for pub in pubs[:16]:
         pub.stream(100_000).__enter__()
-    assert lines(mixed.node)["put", "unsupported"] == 16
+    assert lines(mixed.node)["put", "size"] == 16
     with pytest.raises(TimeoutError):  # a receiver has places for so many of one sender
         pubs[16].stream(100_000).__enter__()
-    assert lines(mixed.node)["put", "unsupported"] == 16
+    assert lines(mixed.node)["put", "size"] == 16
 
 
 def test_put_many_is_all_or_none() -> None:

@@ -266,6 +266,32 @@ def test_length_is_followed(own: int, bits: int) -> None:
             assert all(m.sn < 2**bits for m in numbers if packet.to.multicast)
 
 
+def test_packets_for_zhe() -> None:
+    """A packet or sample larger than zhe takes would go to a group that it hears, and end its session; the loss would be unlisted."""
+    with Sim(1) as sim:
+        a, b = sim.node("a", packet_max=9000), sim.node("b", packet_max=9000)
+        zhe = sim.node("zhe", features=set())
+        pub = a.publisher("x", way="multicast")
+        subs = [b.subscriber("x", depth=4096), zhe.subscriber("x", depth=4096)]
+        sim.run_until_quiet()
+        sim.link(loss=0.05)
+        small = [b"%060d" % i for i in range(300)]
+        for i in range(0, 300, 100):
+            for sample in small[i : i + 100]:
+                pub.put(sample)
+            sim.run_until_quiet()
+        pub.put(b"x" * 2000)
+        sim.link(loss=0.0)
+        sim.run_until_quiet()
+        assert [bytes(sample.data) for sample in subs[0]] == [*small, b"x" * 2000]
+        assert [bytes(sample.data) for sample in subs[1]] == small
+        assert max(len(p.data) for p in sim.packets() if p.target == "zhe") <= 1472
+        assert [(d.place, d.reason, d.count) for d in a.drops() if d.place == "put"] == [
+            ("put", "size", 1)
+        ]
+        assert not [event for event in zhe.events() if event.kind == "disconnected"]
+
+
 @pytest.mark.parametrize("bits", [14, 28])
 def test_one_length_for_a_group(bits: int) -> None:
     """002-128: a second node of zhe's that hears the same group, of another length, is refused as long as the first stays."""
