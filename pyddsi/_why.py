@@ -183,8 +183,8 @@ def _publishing(
         apart = [p for p in settled if p.unreached and p.name in matched]
         if apart:
             yield (
-                f"Multicast does not reach {', '.join(p.name for p in apart)}, which gets a copy of its own by unicast: a "
-                f"switch or a firewall filters the group."
+                f"Multicast does not reach {', '.join(p.name for p in apart)}: a switch or a firewall filters the group. "
+                f"Until it does, each gets a copy of its own by unicast."
             )
         window = one.window if matched else None  # type: ignore[attr-defined]
         if window is not None and window.used_bytes * 2 > window.size_bytes:
