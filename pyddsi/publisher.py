@@ -197,8 +197,9 @@ class Publisher(Declared, Writer):
             )
         else:
             rest = (
-                "can only be sent by a reliable publisher without keep=, whose subscribers have no where=: "
-                "say reliable=True, or open the session with a larger window_bytes"
+                f"can only be sent by a reliable publisher without keep=, whose subscribers have no where= (best effort takes "
+                f"{self._owner.config.sample_max} bytes, its sample_max): say reliable=True, or open the session with a larger "
+                f"window_bytes"
             )
         raise ValueError(
             f"{self}: a sample of {size} bytes is larger than its window{limit}, and {rest}"

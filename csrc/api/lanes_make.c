@@ -72,7 +72,10 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     lane->space = aside->space;
     lane->reliable = aside->reliable;
     lane->resource = aside->resource;
-    lane->ample = bytes < lanes->lane_bytes ? bytes / AMPLE_SHARE : UINT32_MAX;
+    uint64_t most = pdi_node_largest(lanes->node, of->publisher);
+    lane->ample = bytes < lanes->lane_bytes ? bytes / AMPLE_SHARE
+                  : most < UINT32_MAX       ? (uint32_t)most
+                                            : UINT32_MAX;
     lane->put = lane->asked_next = lane->asked_head = 0;
     lane->joiner = 0;
     memset(lane->invited, 0, sizeof lane->invited);

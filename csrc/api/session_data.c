@@ -208,6 +208,10 @@ static int put_away(pyddsi_session *session, const struct pdi_put *put, pdi_time
 int pdi_session_put(pyddsi_session *session, const struct pdi_put *put, pdi_time now)
 {
     struct pdi_echoed own;
+    if (put->size > session->options.node.packet_max &&
+        put->size > pdi_node_largest(session->node, put->publisher)) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
     int status = pdi_echo_ask(&session->echo, session->node, put->publisher, put->size, &own, now);
     if (status == PYDDSI_OK) {
         status = put_away(session, put, now);

@@ -58,6 +58,9 @@ static int put_pieces(pyddsi_session *session, struct large *large)
 {
     pdi_time now = pdi_session_now(session);
     int status = PYDDSI_OK;
+    if (!large->begun && large->size > pdi_node_largest(session->node, large->publisher)) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
     if (!large->begun) {
         status = put_whole(session, large, now);
         if (status != PYDDSI_BAD_ARGUMENT)

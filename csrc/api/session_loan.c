@@ -67,6 +67,9 @@ static int borrow_one(pyddsi_session *session, void *context, pdi_time now)
 {
     const struct borrow *borrow = context;
     struct pdi_lane_out *lane = pdi_session_lane(session, borrow->publisher);
+    if (borrow->size > pdi_node_largest(session->node, borrow->publisher)) {
+        return PYDDSI_BAD_ARGUMENT;
+    }
     if (lane != NULL) {
         int status = PYDDSI_END;
         pdi_lanes_enter(lane);

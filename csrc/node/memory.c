@@ -170,7 +170,10 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
     node->window_memory = pdi_carve(carve, pages, PDI_PAGE);
     node->drafts = pdi_carve(carve, (size_t)conduits * 2, config->packet_max);
     node->copy = pdi_carve(carve, 1, config->packet_max);
-    uint8_t *scratch = pdi_carve(carve, config->unicast_bytes, 1);
+    uint64_t most =
+        config->sample_max > config->unicast_bytes ? config->sample_max : config->unicast_bytes;
+    uint32_t scratch_bytes = most < PDI_WINDOW_BYTES_MAX ? (uint32_t)most : PDI_WINDOW_BYTES_MAX;
+    uint8_t *scratch = pdi_carve(carve, scratch_bytes, 1);
     struct pdi_entry *scratch_entries =
         pdi_carve(carve, PDI_SCRATCH_ENTRIES, sizeof *scratch_entries);
     struct pdi_region *scratch_regions =
@@ -181,7 +184,7 @@ static void lay_out_sending(struct pdi_node *node, struct pdi_carve *carve, bool
                         (size_t)(config->multicasts + 1) * config->peers_max *
                             sizeof *node->members);
         (void)pdi_pages_init(&node->window_pages, used, pages);
-        (void)pdi_window_init(&node->scratch, scratch, config->unicast_bytes, scratch_entries,
+        (void)pdi_window_init(&node->scratch, scratch, scratch_bytes, scratch_entries,
                               PDI_SCRATCH_ENTRIES, scratch_regions, PDI_SCRATCH_ENTRIES * 2);
     }
     for (uint32_t i = 0; i < config->multicasts; i++) {

@@ -115,6 +115,9 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
 int pdi_node_lent(struct pdi_node *node, uint32_t loan, uint32_t *publisher, const uint8_t **data,
                   size_t *size);
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
+/* The largest sample of this publisher that can go by the sockets, in one piece or in many; whoever hands samples to readers on other ways
+ * takes no larger ones, so that it does not matter where a reader is. */
+uint64_t pdi_node_largest(const struct pdi_node *node, uint32_t publisher);
 /* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
  * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
  * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. begin answers AGAIN while as

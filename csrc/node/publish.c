@@ -135,6 +135,29 @@ static struct pdi_entry model_of(const struct pdi_publisher *publisher)
     };
 }
 
+uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                           size_t size)
+{
+    struct pdi_entry model = model_of(publisher);
+    return pdi_way_piece(node, &model, size);
+}
+
+/* Pieces are known by the number of the first, which must not come round again; and best effort lies in the scratch window until
+ * they have left. */
+static uint64_t largest(const struct pdi_node *node, const struct pdi_publisher *publisher)
+{
+    uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
+    uint64_t pieces = (UINT64_C(1) << node->config.seq_bits) - 1;
+    uint64_t most = piece * (pieces < UINT32_MAX ? pieces : UINT32_MAX) - 1;
+    return publisher->reliable || most < node->scratch.size ? most : node->scratch.size;
+}
+
+uint64_t pdi_node_largest(const struct pdi_node *node, uint32_t handle)
+{
+    const struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    return publisher != NULL ? largest(node, publisher) : UINT64_MAX;
+}
+
 int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
                  pdi_time now)
 {
@@ -160,7 +183,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     if (goes) {
         struct pdi_entry model = model_of(publisher);
         uint32_t piece = pdi_way_piece(node, &model, size);
-        if (!publisher->reliable && piece != 0 && size > node->scratch.size) {
+        if (!publisher->reliable && piece != 0 && size > largest(node, publisher)) {
             return PYDDSI_BAD_ARGUMENT;
         }
         uint32_t without = pdi_way_fit(node, publisher, &model, size, piece, &way);
@@ -278,13 +301,6 @@ bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle)
     return publisher != NULL && publisher->reliable;
 }
 
-uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                           size_t size)
-{
-    struct pdi_entry model = model_of(publisher);
-    return pdi_way_piece(node, &model, size);
-}
-
 /* The usual way of a sample of this size: everybody who is matched and can read it. */
 void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *publisher,
                      size_t size, struct pdi_way *way)
@@ -315,7 +331,7 @@ static int room_for_each(struct pdi_node *node, const struct pdi_publisher *publ
     for (int large = 0; large < 2; large++) {
         pdi_publish_way(node, publisher, most[large], &ways[large]);
         bool goes = ways[large].group != NULL || ways[large].count != 0;
-        if (!publisher->reliable && large && goes && most[large] > node->scratch.size) {
+        if (!publisher->reliable && large && goes && most[large] > largest(node, publisher)) {
             return PYDDSI_BAD_ARGUMENT;
         }
         if (publisher->reliable && numbers[large] != 0) {

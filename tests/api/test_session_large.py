@@ -80,3 +80,29 @@ def test_batches_that_are_kept(size: int) -> None:
         thread.join()
         assert one.counts()["lane_put"] == before + count, "none had to take another way"
         assert largest * size <= 16 << 20
+
+
+@pytest.mark.parametrize("way", ["shared", "sockets", "own"])
+def test_the_limit_is_one(way: str) -> None:
+    """What a publisher may put depends on where its reader is: 30 MiB fail by the network alone, or 2 MiB of best effort."""
+    with two(shared_memory=way == "shared") as (one, other):
+        reader = one if way == "own" else other
+        sub, best = reader.subscriber("a"), reader.subscriber("b", reliable=False)
+        pub, careless = one.publisher("a"), one.publisher("b", reliable=False)
+        if way != "own":
+            pub.wait_matched(timeout=TIMEOUT)
+            careless.wait_matched(timeout=TIMEOUT)
+        for _ in range(2):  # the second finds shared memory in use
+            for small in (pub, careless):
+                with pytest.raises(ValueError, match="too many pieces for packets of 1472 bytes"):
+                    small.put(bytes(30 << 20))
+                with pytest.raises(ValueError, match="too many pieces"):
+                    small.put_many([bytes(30 << 20)])
+                with pytest.raises(ValueError, match="too many pieces"), small.loan(30 << 20):
+                    pass
+            assert careless.put(bytes(2 << 20))
+            assert pub.put(b"x")
+            assert bytes(sub.recv(TIMEOUT)) == b"x"
+        assert one.stats().accepted == 4
+        if way != "sockets":  # there pieces may be lost
+            assert best.recv(TIMEOUT).size == 2 << 20

@@ -110,6 +110,7 @@ static void start(uint32_t index, uint32_t samples)
     config.peers_max = 2;
     config.assembly_bytes = 64 << 10;
     config.keep_bytes = 64 << 10;
+    config.sample_max = 64 << 10;
 
     size_t size = pdi_node_size(&config, NULL);
     CHECK(size != 0 && size <= MEMORY_MAX);

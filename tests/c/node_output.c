@@ -55,6 +55,7 @@ static struct pdi_node *start(uint32_t latency_us, uint32_t *publisher)
     config.peers_max = 2;
     config.assembly_bytes = 64 << 10;
     config.keep_bytes = 64 << 10;
+    config.sample_max = 64 << 10;
     CHECK(pdi_node_size(&config, NULL) <= MEMORY_MAX);
     CHECK_EQ(pdi_node_init(&node, &config, memory, sizeof memory, false, PDI_TIME_S), PYDDSI_OK);
     pyddsi_publisher_options options = {
