@@ -20,6 +20,6 @@ with pyddsi.open(config) as session:
     print(session.config.lease, session.config.window_bytes, session.config.latency)
 
 try:
-    pyddsi.open(lese=2.0)
+    pyddsi.open(lese=2.0)  # pyright: ignore[reportCallIssue] - it is wrong on purpose
 except pyddsi.ConfigError as error:
     print(error)

@@ -174,8 +174,9 @@ class Config:
 
     def replace(self, **settings: Unpack[Settings]) -> Self:
         """The same with other values for these settings."""
-        mine = {name: getattr(self, name) for name in SETTINGS}
-        return type(self)(**mine | {known(name, ""): value for name, value in settings.items()})
+        found: dict[str, Any] = {name: getattr(self, name) for name in SETTINGS}
+        found |= {known(name, ""): value for name, value in settings.items()}
+        return type(self)(**found)
 
 
 DEFAULTS = {name: getattr(Config, name) for name in SETTINGS}

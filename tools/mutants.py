@@ -237,8 +237,8 @@ MUTANTS = [
     Mutant(
         "nack: what was sent counts as not yet sent",
         "node",
-        "if (one >= conduit->sent) {",
-        "if (one < conduit->sent) {",
+        "if (one >= conduit->sent || (alone && i == 64)) {",
+        "if (one < conduit->sent || (alone && i == 64)) {",
         "loss",
     ),
     Mutant(

@@ -48,18 +48,15 @@ static bool for_groups(const struct nlmsghdr *header)
 /* Reads what the kernel has told; whether something has changed that may concern us. */
 static bool hear(int news)
 {
-    union {
-        struct nlmsghdr first; /* for its alignment */
-        uint8_t bytes[8192];
-    } got;
+    _Alignas(struct nlmsghdr) uint8_t got[8192];
     bool changed = false;
     for (int i = 0; i < READS_MAX; i++) {
-        ssize_t size = recv(news, &got, sizeof got, MSG_DONTWAIT);
+        ssize_t size = recv(news, got, sizeof got, MSG_DONTWAIT);
         if (size <= 0) {
             return changed || (size < 0 && errno == ENOBUFS); /* it had more to tell than room */
         }
         size_t left = (size_t)size;
-        for (const struct nlmsghdr *one = &got.first; NLMSG_OK(one, left);
+        for (const struct nlmsghdr *one = (const void *)got; NLMSG_OK(one, left);
              one = NLMSG_NEXT(one, left)) {
             bool route = one->nlmsg_type == RTM_NEWROUTE || one->nlmsg_type == RTM_DELROUTE;
             changed = changed || !route || for_groups(one);

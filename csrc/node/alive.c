@@ -107,7 +107,7 @@ static pdi_time ask(struct pdi_node *node, uint32_t peer, pdi_time now)
     }
     /* with a short lease sooner, or that would end it first */
     pdi_time pause = PDI_ASK_MS * PDI_TIME_MS;
-    pdi_time part = who->lease_ms * PDI_TIME_MS / (4 * PDI_ASKS_MAX);
+    pdi_time part = who->lease_ms * PDI_TIME_MS / (UINT64_C(4) * PDI_ASKS_MAX);
     pause = part != 0 && part < pause ? part : pause;
     pdi_time round = pdi_rtt_wait(&who->rtt);
     who->ask_at = pdi_time_add(now, pause < round ? round : pause);
@@ -130,6 +130,19 @@ static pdi_time ask_the_silent(const struct pdi_node *node, struct pdi_node_peer
         who->ping_traffic = ~traffic(node); /* not idle */
     }
     return at;
+}
+
+/* Tells a peer again where those of our conduits stand of which it may not know it. Answers when that is due next. */
+static pdi_time repeat_unsure(struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    struct pdi_node_peer *who = &node->peers[peer];
+    if (who->unsure != 0 && who->unsure_at <= now) {
+        pdi_time slowest = 4 * PDI_TIME_MS * node->config.synch_ms;
+        pdi_member_synch(node, peer, who->unsure, true);
+        who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;
+        who->unsure_at = pdi_time_add(now, who->unsure_wait);
+    }
+    return who->unsure != 0 ? who->unsure_at : PDI_TIME_NEVER;
 }
 
 /* ---- a session of zhe that goes on where ours has begun ----
@@ -198,13 +211,8 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
         } else if (who->again_at > now && who->again_at < due) {
             due = who->again_at;
         }
-        if (who->unsure != 0 && who->unsure_at <= now) {
-            pdi_time slowest = 4 * PDI_TIME_MS * node->config.synch_ms;
-            pdi_member_synch(node, peer, who->unsure, true);
-            who->unsure_wait = who->unsure_wait * 2 < slowest ? who->unsure_wait * 2 + 1 : slowest;
-            who->unsure_at = pdi_time_add(now, who->unsure_wait);
-        }
-        due = who->unsure != 0 && who->unsure_at < due ? who->unsure_at : due;
+        pdi_time unsure = repeat_unsure(node, peer, now);
+        due = unsure < due ? unsure : due;
         due = asking < due ? asking : due;
         if (who->probes != 0 && who->open_at <= now) {
             if (--who->probes == 0) { /* it does not say that it knows this session: it is over */

@@ -262,9 +262,10 @@ void pdi_gossip_joined(struct pdi_node *node, uint32_t peer)
     memset(node->peers[peer].places, 0, sizeof node->peers[peer].places);
     node->tell_rounds = ROUNDS;
     tell(node, peer, 0);
-    for (uint32_t other = 0; other < node->peers_used; other++) {
-        if (apart(node, peer, other)) {
-            tell(node, other, peer);
+    for (uint32_t older = 0; older < node->peers_used; older++) {
+        if (apart(node, peer, older)) {
+            /* the older one hears of this one; NOLINTNEXTLINE(readability-suspicious-call-argument) */
+            tell(node, older, peer);
         }
     }
 }

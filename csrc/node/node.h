@@ -117,7 +117,7 @@ int pdi_node_lent(struct pdi_node *node, uint32_t loan, uint32_t *publisher, con
 int pdi_node_abandon(struct pdi_node *node, uint32_t loan);
 /* The largest sample of this publisher that can go by the sockets, in one piece or in many; whoever hands samples to readers on other ways
  * takes no larger ones, so that it does not matter where a reader is. */
-uint64_t pdi_node_largest(const struct pdi_node *node, uint32_t publisher);
+uint64_t pdi_node_largest(const struct pdi_node *node, uint32_t handle);
 /* A sample larger than any window, piece by piece; reliable publishers only, one at a time each. begin: total is its
  * size. more: takes as many whole pieces (about a packet each) as there is room for, *taken bytes; offer the rest again.
  * The sample is accepted, and over, when the last byte is taken. end: with drop = 1 gives it up. begin answers AGAIN while as
@@ -288,7 +288,7 @@ uint64_t pdi_node_dropped(const struct pdi_node *node, pyddsi_drop *last);
 void pdi_node_stats(const struct pdi_node *node, pyddsi_stats *stats);
 int pdi_node_peer(const struct pdi_node *node, uint32_t index, pyddsi_peer *peer); /* OK or END */
 /* The peers that subscribe to what this publisher publishes, as bits[PYDDSI_PEERS_MAX]. OK or BAD_ARGUMENT. */
-int pdi_node_matched(struct pdi_node *node, uint32_t publisher, uint64_t *bits, pdi_time now);
+int pdi_node_matched(struct pdi_node *node, uint32_t handle, uint64_t *bits, pdi_time now);
 /* The sessions that one side refuses. OK or END. */
 int pdi_node_refusal(const struct pdi_node *node, uint32_t index, pyddsi_refusal *refusal);
 /* conduit as from pdi_node_conduit. OK or BAD_ARGUMENT. */

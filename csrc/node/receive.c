@@ -117,9 +117,7 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
                    message.kind == PYDDSI_RSPACE) {
             continue;
-        } else if (inside && !pdi_lead_widen(node, &node->peers[peer], &message)) {
-            pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
-        } else if (doubted && inside) {
+        } else if (inside && (!pdi_lead_widen(node, &node->peers[peer], &message) || doubted)) {
             pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         } else if (inside && message.conduit < limit_of(node, &message) &&
                    message.space < PYDDSI_SPACES_MAX) {

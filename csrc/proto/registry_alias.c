@@ -67,9 +67,10 @@ static uint64_t choose(struct pdi_registry *registry, struct pdi_local *main, py
     for (uint32_t peer = pdi_bitset_find(registry->joined, registry->peers_max, 0);
          main->moves == 0 && peer < registry->peers_max;
          peer = pdi_bitset_find(registry->joined, registry->peers_max, peer + 1)) {
-        uint64_t id = registry->peers[peer].features == 0
-                          ? declared_by(registry, peer, main->space, name, 2 * (WIDE_UNTIL - 1))
-                          : 0;
+        uint64_t id =
+            registry->peers[peer].features == 0
+                ? declared_by(registry, peer, main->space, name, UINT64_C(2) * (WIDE_UNTIL - 1))
+                : 0;
         if (id != 0)
             return id;
     }
@@ -225,7 +226,7 @@ bool pdi_alias_move(struct pdi_registry *registry, uint32_t twin, uint32_t peer,
     if (peer != PDI_REGISTRY_NONE)
         id = declared_by(registry, peer, moves->space, name, PDI_REGISTRY_ID_MAX);
     bool other = status == PDI_STATUS_CONFLICT || status == PDI_STATUS_RETRY ||
-                 (status == PDI_STATUS_INVALID && before >= 2 * SMALL_FROM &&
+                 (status == PDI_STATUS_INVALID && before >= UINT64_C(2) * SMALL_FROM &&
                   registry->locals[twin].kind == PYDDSI_SUBSCRIPTION);
     moves->moves++;
     if (id == 0 || id == before)

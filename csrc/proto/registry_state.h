@@ -397,11 +397,11 @@ uint32_t pdi_publication_contradicts(const struct pdi_registry *registry, uint32
 /* A peer without features joins: from now on names have aliases. */
 void pdi_alias_begin(struct pdi_registry *registry);
 /* Makes the alias that this declaration is to have, if any. */
-void pdi_alias_make(struct pdi_registry *registry, uint32_t local);
+void pdi_alias_make(struct pdi_registry *registry, uint32_t main);
 /* Whether peers without features are told its alias, or nothing, in its place. */
 bool pdi_alias_hides(const struct pdi_registry *registry, uint32_t local);
 /* What has this alias goes: its alias goes to another one that says the same, or goes, too. */
-void pdi_alias_drop(struct pdi_registry *registry, uint32_t local);
+void pdi_alias_drop(struct pdi_registry *registry, uint32_t main);
 /* The alias cannot stay, because of this answer of a peer (PDI_REGISTRY_NONE: of none): another number is told. False: no
  * other number would do. */
 bool pdi_alias_move(struct pdi_registry *registry, uint32_t alias, uint32_t peer, uint8_t status);

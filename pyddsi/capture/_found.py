@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyddsi._native import MESSAGES, spec
@@ -190,6 +191,13 @@ class Found:
     names: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Of resources, each with the time since when; of several the earliest."""
 
+    def add_names(self, rows: Iterable[Row]) -> None:
+        """More resources."""
+        for row in rows:
+            since = NONE if row["valid_from_ns"] is None else row["valid_from_ns"]
+            name = since, row["uri"]
+            self.names[row["rid"]] = min(name, self.names.get(row["rid"], name))
+
 
 COLUMNS = {
     "endpoints": (
@@ -248,24 +256,24 @@ def _take(found: Found, scan: Scan, file: int) -> None:
     found.endpoints = added((*found.endpoints, *_told(scan, "endpoints")), ("ep",))
     found.flows = added((*found.flows, *_told(scan, "flows")), ("flow",))
     found.rates = added((*found.rates, *_told(scan, "rates")), ("rid",))
-    for row in _told(scan, "resources"):
-        since = NONE if row["valid_from_ns"] is None else row["valid_from_ns"]
-        name = since, row["uri"]
-        found.names[row["rid"]] = min(name, found.names.get(row["rid"], name))
+    found.add_names(_told(scan, "resources"))
 
 
-def collect(capture: Capture, progress: Callable[[int, int], None] | None = None) -> Info:
-    """All of a capture. Files that do not go on from each other know nothing of each other, and are added up."""
-    found = Found()
+def _recordings(
+    capture: Capture,
+    begin: Callable[[Settings], Scan],
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[Scan, int]]:
+    """A scan of each recording, which is over, with the number of its first file."""
     total = done = 0
     scan: Scan | None = None
     number = 0
     for member in capture.members:
         if scan is not None and not member.continues:
-            _take(found, scan, number)
+            yield scan, number
             done, scan = done + int(scan.facts().bytes), None
         if scan is None:
-            scan = _begun(capture.settings)
+            scan = begin(capture.settings)
             number = member.number
         source = open_bytes(member.source)
         try:
@@ -278,7 +286,35 @@ def collect(capture: Capture, progress: Callable[[int, int], None] | None = None
         if progress is not None:
             progress(done + int(scan.facts().bytes), total)
     if scan is not None:
+        yield scan, number
+
+
+def _taken_back(capture: Capture, found: Found) -> None:
+    """Names that were taken back before the end: the core remembers only those that hold then, so the files are read again."""
+    missing = {row["rid"] for row in found.rates} - {None, *found.names}
+    if not missing or not all(
+        isinstance(member.source, str) and Path(member.source).is_file()
+        for member in capture.members
+    ):
+        return
+
+    def begin(settings: Settings) -> Scan:
+        return Scan(settings, Request("resources", COLUMNS["resources"]), plain=[])
+
+    for scan, _ in _recordings(capture, begin):
+        for _ in scan.finish():
+            pass
+        found.add_names(
+            row for row in _named("resources", scan.plain or ()) if row["rid"] in missing
+        )
+
+
+def collect(capture: Capture, progress: Callable[[int, int], None] | None = None) -> Info:
+    """All of a capture. Files that do not go on from each other know nothing of each other, and are added up."""
+    found = Found()
+    for scan, number in _recordings(capture, _begun, progress):
         _take(found, scan, number)
+    _taken_back(capture, found)
     for row in found.flows:
         for name in ("answer", "delivery"):
             row[f"{name}_us"] = _percentiles(row[f"{name}_hist"])

@@ -41,5 +41,5 @@ def test_why_not_while_others_close(monkeypatch: pytest.MonkeyPatch) -> None:
             return intersect(one, other)
 
         monkeypatch.setattr(names, "intersect", meddle)
-        with pytest.raises(TimeoutError, match=r"publisher 'a/b' of .* is closed, by another"):
+        with pytest.raises(TimeoutError, match=r"'a/b' of .* is closed, by another"):
             sub.recv(timeout=EXPLAINED)

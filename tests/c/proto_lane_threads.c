@@ -48,7 +48,7 @@
 #define BYTES        128
 #define COOKIE       77
 #define DEPTH_MAX    96 /* steps of an exhaustive play */
-#define PLAYS_MAX      1000000
+#define PLAYS_MAX    1000000
 
 /* A reader: what it does is drawn, what it finds wrong is counted and looked at afterwards. */
 struct member {
