@@ -18,6 +18,7 @@ from pyddsi.errors import ClosedError
 
 TYPE_CHECKING = False  # see pyddsi/__init__.py
 if TYPE_CHECKING:
+    from _thread import LockType
     from collections.abc import Callable
     from logging import Logger
     from typing import Any
@@ -40,8 +41,24 @@ LEVELS = {
 """All others are details."""
 
 
-def watch(keeper: Keeper, raw: Any, session_of: Callable[[], Looking | None]) -> None:
-    """Until the session is closed. `keeper` keeps its memory; the session itself may go meanwhile."""
+def watch(
+    keepers: list[Keeper], raw: Any, session_of: Callable[[], Looking | None], running: LockType
+) -> None:
+    """
+    Until the session is closed, whose close() waits for it.
+
+    keepers: the one that keeps the session's memory; the session itself may go meanwhile
+    running: is held when this begins, and released when it has ended
+    """
+    keeper = keepers.pop()
+    try:
+        _watch(raw, session_of)
+    finally:
+        del keeper
+        running.release()
+
+
+def _watch(raw: Any, session_of: Callable[[], Looking | None]) -> None:
     heard = ffi.new("uint32_t *")
     while lib.pyddsi_session_wait_event(raw, heard) == lib.PYDDSI_OK:
         session = session_of()
@@ -52,7 +69,6 @@ def watch(keeper: Keeper, raw: Any, session_of: Callable[[], Looking | None]) ->
         except ClosedError:
             return
         del session
-    del keeper
 
 
 def _logger(level: int) -> Logger | None:

@@ -367,11 +367,11 @@ class Looking:
 
         return why_not(self, name)
 
-    def why_full(self, handle: int | None) -> str:
+    def why_full(self, handle: int | None, *, sent: bool = False) -> str:
         """Who keeps a publisher's window full, in a sentence."""
         from pyddsi._why import why_full  # noqa: PLC0415 - only those who ask need it
 
-        return why_full(self, handle)
+        return why_full(self, handle, sent=sent)
 
     def close_session(self, peer: Peer, *, reason: int = 0) -> None:
         """End the session with this peer; both find each other again."""

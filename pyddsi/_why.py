@@ -280,8 +280,8 @@ def _dropped(session: Looking, name: str | int) -> Iterator[str]:
             yield f"Dropped: {drop}."
 
 
-def why_full(session: Looking, handle: int | None) -> str:
-    """What is full, and which peers do not read, in words that end a sentence."""
+def why_full(session: Looking, handle: int | None, *, sent: bool = False) -> str:
+    """What is full, and which peers do not read, in words that end a sentence. sent: samples wait for acknowledgements."""
     if session.closed:
         return "the session is closed"
     members = session.matched_by(handle) if handle is not None else set()
@@ -297,6 +297,6 @@ def why_full(session: Looking, handle: int | None) -> str:
             "must read first"
         )
     who = ", ".join(f"{peer.name} at {peer.endpoint}" for peer in slow[:4]) or "its peers"
-    if not behind and session.config.shared_memory:
+    if not behind and not sent and session.config.shared_memory:
         return f"the memory that it shares with processes of this machine is full, as a subscriber of {who} does not read"
     return f"not all of {who} acknowledge, or their subscribers do not read"

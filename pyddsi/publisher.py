@@ -207,11 +207,11 @@ class Publisher(Declared, Writer):
 
     def _full(self, timeout: float | None) -> TimeoutError:
         window = self.window
+        sent = window is not None and bool(window.used_samples)
         fill = (
             f": its window is full ({window.used_samples} samples, {window.used_bytes} of {window.size_bytes} bytes)"
-            if window is not None and window.used_samples
+            if window is not None and sent
             else ""
         )
-        return TimeoutError(
-            f"{self}{fill}: no room for {timeout} s: {self._owner.why_full(self._handle)}"
-        )
+        why = self._owner.why_full(self._handle, sent=sent)
+        return TimeoutError(f"{self}{fill}: no room for {timeout} s: {why}")

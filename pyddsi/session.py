@@ -14,7 +14,7 @@ from __future__ import annotations
 import atexit
 import os
 import zlib
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock, get_ident, start_new_thread
 from _weakref import ref
 from _weakrefset import WeakSet
 
@@ -118,7 +118,11 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         self._recorded = recorded
         self._closed = False
         _open.add(self)
-        start_new_thread(watch, (self._keeper, self.raw, ref(self)))
+        self._watched = allocate_lock()
+        self._watched.acquire()
+        self._watcher = start_new_thread(
+            watch, ([self._keeper], self.raw, ref(self), self._watched)
+        )
         self._seek()
 
     def _begin(self, raw: Any, options: Any) -> None:
@@ -220,6 +224,8 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         _open.discard(self)
         self._sought()
         lib.pyddsi_session_close(self.raw, limit)
+        if self._pid == os.getpid() and get_ident() != self._watcher:
+            self._watched.acquire(timeout=CLOSE_TIMEOUT)  # a handler of the log may take long
         log_drops(self)
         if self._recorder is not None:
             self._recorder.finish()

@@ -63,9 +63,10 @@ def test_what_is_full(*, own: bool) -> None:
         with pytest.raises(TimeoutError) as caught:
             pub.put(bytes(100_000), timeout=0.01)
         said = str(caught.value)
-        assert "0 samples" not in said
+        assert "(0 samples" not in said
+        full = "its window is full" in said or "memory that it shares" in said
         assert ("queue full (depth=)" in said) == own
-        assert ("memory that it shares with processes of this machine is full" in said) == (not own)
+        assert full != own
 
 
 def test_sub_says_what_is_missing() -> None:

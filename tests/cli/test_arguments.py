@@ -143,7 +143,7 @@ WRONG = [
     (["sub", "7", "--where", "lum > 1"], "where= asks about a name or a pattern"),
     (["scout", "--group", "10.0.0.1:7447"], "group is a multicast address"),
     (["scout", "--group", "x"], "group is an IP address and a port"),
-    (["scout", "--peer", "x"], "each of peers is an IP address and a port"),
+    (["scout", "--peer", "x"], "each of peers is an IP address or a host's name, and a port"),
     (["scout", "--interface", "none0"], 'no interface or address "none0"'),
     (["scout", "--config", "/nowhere/c.toml"], "/nowhere/c.toml: cannot be read"),
 ]

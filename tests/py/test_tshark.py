@@ -23,7 +23,7 @@ SCENARIOS = {
     "corrupt": 0,
     "crash": 1,
     "fragments": 0,
-    "hostile": 0,
+    "hostile": 2,
     "pull": 1,
     "spaces": 0,
     "wrap": 0,
