@@ -73,12 +73,13 @@ def _watch(raw: Any, session_of: Callable[[], Looking | None]) -> None:
 
 def _logger(level: int) -> Logger | None:
     """The logger, if it takes what is of this level."""
-    if level < WARNING and "logging" not in sys.modules:
-        return None
-    import logging  # noqa: PLC0415 - see the top
+    if level >= WARNING:
+        import logging  # noqa: F401, PLC0415 - see the top
 
-    found = logging.getLogger("pyddsi")
-    return found if found.isEnabledFor(level) else None
+    # a session that nothing refers to any more may be closed in the middle of that import
+    get = getattr(sys.modules.get("logging"), "getLogger", None)
+    found: Logger | None = None if get is None else get("pyddsi")
+    return found if found is not None and found.isEnabledFor(level) else None
 
 
 def log_event(session: Looking, raw: Any) -> None:

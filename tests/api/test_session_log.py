@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from queue import SimpleQueue
+from types import ModuleType
 
 import pytest
 
@@ -85,6 +86,15 @@ def test_a_handler_that_asks_the_session(lines: Lines) -> None:
         with pyddsi.open(group=where):
             asked.get(timeout=TIMEOUT)
             lines.until("connected")
+
+
+def test_a_session_that_closes_while_logging_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """close() would raise where the garbage collector closes a session in the middle of an import."""
+    with pyddsi.open(group=group()) as session:
+        session.subscriber("a")
+        session.publisher("a").put(b"x")
+        monkeypatch.setitem(sys.modules, "logging", ModuleType("logging"))
+    assert session.closed
 
 
 PROGRAM = """
