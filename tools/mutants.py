@@ -192,13 +192,6 @@ MUTANTS = [
         "tests/api_receive",
     ),
     Mutant(
-        "lane: a writer that waits is told of each sample's room",
-        "api",
-        "free * PART >= shown",
-        "free * PART + shown >= shown",
-        "tests/api_room",
-    ),
-    Mutant(
         "lane: the group is left while a stranger hears it",
         "node",
         "bool unsaid = !pdi_registry_told(node->registry, peer) ||",

@@ -178,9 +178,12 @@ static int fill_up(const struct pair *pair)
 static bool is_told_at_once(void)
 {
     struct pair pair = joined(1 << 12, 64);
+    struct waiter waiter = {.pair = pair, .size = 16};
     pyddsi_received view;
     int count = fill_up(&pair);
     CHECK_EQ(count, 64);
+    NEED(pthread_create(&waiter.thread, NULL, wait_for_room, &waiter) == 0);
+    live_until_waits(&waiter.number);
     NEED(live_take_one(pair.b, pair.subscriber, &view));
     uint32_t heard = pyddsi_session_listen(pair.a);
     pyddsi_session_release(pair.b, &view, 1);
@@ -189,6 +192,7 @@ static bool is_told_at_once(void)
         NEED(live_take_one(pair.b, pair.subscriber, &view));
         pyddsi_session_release(pair.b, &view, 1);
     }
+    see_over(&waiter);
     part(&pair);
     return told;
 }
