@@ -36,6 +36,8 @@ from pathlib import Path
 from tests.soak import books
 from tests.soak.judge import MIB, Judge
 from tests.soak.verdict import Verdict, show
+from tests.soak.watch import PATIENCE as SILENCE
+from tests.soak.watch import Watch, stacks
 
 ROOT = Path(__file__).parents[2]
 LEASE = 2.0
@@ -69,7 +71,7 @@ class Slot:
     life: int = 0
     process: subprocess.Popen[bytes] | None = None
     stopped_until: float = 0.0  # 0: it runs
-    words: list[str] = field(default_factory=list)
+    watch: Watch | None = None
 
     def tell(self, word: str) -> None:
         """A word to the process."""
@@ -128,8 +130,9 @@ class Soak:
                 "shared_memory": shared,
             },
         }
-        errors = (self.folder / f"{slot.number}-{slot.life}.err").open("wb")
-        with errors:
+        log = self.folder / f"{slot.number}-{slot.life}.log"
+        slot.watch = Watch(log, time.monotonic())
+        with self.errors(slot).open("wb") as errors:
             slot.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.soak.worker", json.dumps(options)],
                 stdin=subprocess.PIPE,
@@ -160,7 +163,7 @@ class Soak:
             process.stdin.close()
         wanted = -signal.SIGKILL if how == "kill" else 0
         if status != wanted:
-            text = (self.folder / f"{slot.number}-{slot.life}.err").read_text()[-2000:]
+            text = self.errors(slot).read_text()[-2000:]
             self.violations.append(
                 f"{slot.number}.{slot.life} ended with {status}, not {wanted}: {text}"
             )
@@ -176,11 +179,27 @@ class Soak:
         """Those that are there now."""
         return [(one.number, one.life) for one in self.slots if one.process is not None]
 
+    def errors(self, slot: Slot) -> Path:
+        """The file of what it writes on standard error."""
+        return self.folder / f"{slot.number}-{slot.life}.err"
+
+    def stands(self, slot: Slot) -> str:
+        """Where its threads stand now."""
+        return "" if slot.process is None else stacks(slot.process.pid, self.errors(slot))
+
     def look(self) -> None:
-        """Whether one has ended by itself."""
+        """Whether one has ended by itself, or stands still."""
+        now = time.monotonic()
         for slot in self.slots:
             if slot.process is not None and slot.process.poll() is not None:
                 self.end(slot, how="crash")
+            elif slot.watch is not None and slot.watch.look(
+                now, stopped=slot.process is None or slot.stopped_until != 0
+            ):
+                self.violations.append(
+                    f"{slot.number}.{slot.life} runs, and wrote nothing into its books for {SILENCE:g} s:\n"
+                    f"{self.stands(slot)}"
+                )
 
     # ---- faults ----
 
@@ -268,6 +287,9 @@ class Soak:
         while behind and time.monotonic() < end:
             self.clock.wait(5 * STEP)
             behind = self.judge().behind(self.alive())
+        if behind:
+            for slot in self.slots:
+                self.plan.say(f"{slot.number}.{slot.life} stands at\n{self.stands(slot)}")
         return behind
 
     def left(self) -> list[str]:

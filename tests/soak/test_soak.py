@@ -18,6 +18,7 @@ from tests.soak.judge import MIB, WARM_MIN, Judge
 from tests.soak.loss import Loss
 from tests.soak.soak import Plan, Soak
 from tests.soak.verdict import show
+from tests.soak.watch import PATIENCE, Watch, stacks
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,3 +187,32 @@ def test_judge_weighs(room: tuple[Path, Book, Book]) -> None:
     found = judged(folder).grown([(0, 1)])
     assert any("its memory grew" in fault for fault in found)
     assert any("its descriptors grew" in fault for fault in found)
+
+
+def test_watch(tmp_path: Path) -> None:
+    """A process that stands still would be seen only as one that fell behind, or a stopped one would be taken for it."""
+    program = (
+        "import faulthandler, signal, threading; faulthandler.register(signal.SIGUSR1)\n"
+        "def stuck(): print(flush=True); threading.Event().wait()\n"
+        "stuck()\n"
+    )
+    errors, log = tmp_path / "1.err", tmp_path / "1.log"
+    watch = Watch(log, 0.0)
+    assert not watch.look(PATIENCE, stopped=False)
+    log.write_text("a line\n")
+    assert not watch.look(PATIENCE + 1, stopped=False)
+    assert not watch.look(3 * PATIENCE, stopped=True)
+    assert watch.look(4 * PATIENCE + 1, stopped=False)
+    assert not watch.look(5 * PATIENCE, stopped=False)  # it was told
+    with (
+        errors.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=file
+        ) as process,
+    ):
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = stacks(process.pid, errors)
+        process.kill()
+    assert "in stuck" in found
+    assert f"{process.pid} python" in found

@@ -11,10 +11,12 @@ Its parent tells it on standard input, a word a line: "heal" (nothing is lost an
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
 import select
+import signal
 import struct
 import sys
 import threading
@@ -189,4 +191,5 @@ def crash(failure: threading.ExceptHookArgs) -> None:
 
 if __name__ == "__main__":
     threading.excepthook = crash
+    faulthandler.register(signal.SIGUSR1)  # see watch.py
     Worker(json.loads(sys.argv[1])).run()
