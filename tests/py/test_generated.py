@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import generate
 import ledger_page
 import pytest
 from cbuild import ROOT
 
+from pyddsi import Config
 from pyddsi._native import ffi, lib, text
+from pyddsi._opening import fill
 
 
 def test_files_are_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,15 +66,28 @@ def test_ledger_page_has_every_line() -> None:
     assert {reason for _, reason in known} == reasons
 
 
-def config_defaults() -> dict[str, int]:
-    """What a node is told if nothing else is said."""
-    config = ffi.new("pyddsi_config *")
-    lib.pyddsi_config_init(config)
+def numbers_of(config: Any) -> dict[str, int]:
+    """The fields of a node's configuration that are numbers."""
     fields = dict(ffi.typeof("pyddsi_config").fields)
     numbers = {name for name, field in fields.items() if field.type.kind == "primitive"}
     values = {name: int(getattr(config, name)) for name in numbers}
     arrays = ("multicast_bytes", "multicast_samples")
     return values | {name: int(getattr(config, name)[0]) for name in arrays}
+
+
+def config_defaults() -> dict[str, int]:
+    """What a node is told if nothing else is said."""
+    config = ffi.new("pyddsi_config *")
+    lib.pyddsi_config_init(config)
+    return numbers_of(config)
+
+
+def session_defaults() -> dict[str, int]:
+    """The same of the node that a session begins."""
+    options = ffi.new("pyddsi_session_options *")
+    fill(options, Config())
+    found = numbers_of(options.node)
+    return found | {"order_max": found["unicast_samples"]}  # keep_enough() in session.c
 
 
 def constants() -> dict[str, int]:
@@ -101,3 +117,7 @@ def test_limits_page_is_true() -> None:
     ]
     assert len(rows) > 40
     assert not wrong
+    ours = session_defaults()
+    rows = re.findall(r"^\| `(\w+)` \| [\d,]+ \| ([\d,]+) \|", page, re.MULTILINE)
+    assert len(rows) > 20
+    assert {name: shown for name, shown in rows if f"{ours[name]:,}" != shown} == {}
