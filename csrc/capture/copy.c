@@ -126,7 +126,7 @@ static void synthesise(struct pdi_scan *scan, struct pdi_synthetic *synthetic)
     struct pdi_frame frame = {.time_ns = scan->packet.time_ns,
                               .data = scan->scratch[1],
                               .size = (uint32_t)size,
-                              .wire_size = (uint32_t)size,
+                              .wire_size = (uint32_t)size + synthetic->absent,
                               .link = LINK_RAW};
     put(copy, &frame, (pyddsi_bytes){NULL, 0});
 }
@@ -148,9 +148,13 @@ void pdi_copy_packet(struct pdi_scan *scan)
     }
     memcpy(data + at, scan->packet_bytes.data,
            scan->packet_bytes.size); /* 65535 at most, and there is room for more */
-    pdi_hide_packet(&hide, scan->decoder.reading, data + at, scan->packet_bytes.size);
+    size_t shown = pdi_hide_packet(&hide, scan->decoder.reading, data + at, scan->packet_bytes.size,
+                                   scan->cut);
     synthetic.data = data;
-    synthetic.size = (uint32_t)(at + scan->packet_bytes.size);
+    synthetic.size = (uint32_t)(at + shown);
+    if (scan->cut) {
+        synthetic.absent = scan->carried.whole - (uint32_t)shown;
+    }
     if (stream) {
         struct pdi_stream_seen *seen = &scan->streams[scan->part.direction];
         synthetic.sequence = seen->sequence;

@@ -14,6 +14,10 @@
 #include "capture/hash.h"
 #include "wire/decode.h"
 #include "wire/list.h"
+#include "wire/record.h"
+#include "wire/table.h"
+
+enum { NUMBER_BYTES_MAX = 10, NO_NUMBER = 0xff /* a number does not end with it */ };
 
 static uint64_t hash_of(const struct pdi_hide *hide, uint64_t a, uint64_t b)
 {
@@ -104,9 +108,11 @@ static void hide_id(const struct pdi_hide *hide, uint8_t *id, size_t size)
     }
 }
 
+/* Whether a byte of a text says something: all but the signs that give it its form, and spaces. */
 static bool is_letter(uint8_t c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c < 0x20 ||
+           c >= 0x7f;
 }
 
 /* One part of a name, between slashes. */
@@ -138,23 +144,104 @@ static void hide_name(const struct pdi_hide *hide, uint8_t *name, size_t size)
     }
 }
 
-static void hide_locator(uint8_t *text, size_t size)
+static int digit_of(uint8_t c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* A peer id in hexadecimal digits, as a HELLO that is for nobody has it before the address. False: it is none. */
+static bool hide_hex(const struct pdi_hide *hide, uint8_t *text, size_t size)
+{
+    uint8_t id[PDI_PEER_ID_MAX];
+    if (size == 0 || size % 2 != 0 || size / 2 > sizeof id) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i += 2) {
+        int high = digit_of(text[i]), low = digit_of(text[i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        id[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    hide_id(hide, id, size / 2);
+    for (size_t i = 0; i < size; i++) {
+        text[i] = (uint8_t)"0123456789abcdef"[id[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+    }
+    return true;
+}
+
+/* [ID@]udp/ADDRESS or tcp/ADDRESS; of what has another form only the signs stay. */
+static void hide_locator(const struct pdi_hide *hide, uint8_t *text, size_t size)
 {
     pyddsi_endpoint at;
-    if (pdi_endpoint_parse((const char *)text, size, &at) == PYDDSI_OK &&
+    size_t from = 0;
+    while (from < size && text[from] != '@') {
+        from++;
+    }
+    from = from < size && hide_hex(hide, text, from) ? from + 1 : 0;
+    if (pdi_endpoint_parse((const char *)text + from, size - from, &at) == PYDDSI_OK &&
         pdi_endpoint_is_group(&at)) {
         return;
     }
-    bool address = false;
-    for (size_t i = 0; i < size; i++) {
-        address = address || text[i] == '/';
-        if (address && is_letter(text[i])) {
+    if (size - from >= 4 &&
+        (memcmp(text + from, "udp/", 4) == 0 || memcmp(text + from, "tcp/", 4) == 0)) {
+        from += 4;
+    }
+    for (size_t i = from; i < size; i++) {
+        if (is_letter(text[i])) {
             text[i] = '0';
         }
     }
 }
 
+/* Keeps so many numbers at the beginning of a value; what is behind them is zeros. */
+static void keep_numbers(uint8_t *value, size_t size, unsigned count)
+{
+    size_t at = 0;
+    for (; count > 0; count--) {
+        size_t end = at;
+        while (end < size && value[end] >= 0x80) {
+            end++;
+        }
+        if (end == size || end - at >= NUMBER_BYTES_MAX) {
+            break;
+        }
+        at = end + 1;
+    }
+    blank(value + at, size - at);
+}
+
+/* Of a property numbers stay that say what a peer can do, and which session it is; not who it is, or what lets it in. */
+static void hide_property(uint8_t *data, const pyddsi_property *property)
+{
+    static const uint8_t numbers[] = {[1] = 2, [2] = 1, [3] = 1, [4] = 1, [5] = 1,
+                                      [6] = 1, [8] = 1, [9] = 1, [10] = 1};
+    unsigned kept = property->id < sizeof numbers ? numbers[property->id] : 0;
+    keep_numbers(own(data, property->value.data), property->value.size, kept);
+}
+
 /* ---- messages ---- */
+
+static void hide_locators(const struct pdi_hide *hide, uint8_t *data, pyddsi_list list)
+{
+    pyddsi_locator locator;
+    for (size_t count = list.count; count > 0 && pdi_list_locator(&list, &locator) == PYDDSI_OK;
+         count--) {
+        hide_locator(hide, own(data, locator.text.data), locator.text.size);
+    }
+}
+
+static void hide_properties(uint8_t *data, pyddsi_list list)
+{
+    pyddsi_property property;
+    for (size_t count = list.count; count > 0 && pdi_list_property(&list, &property) == PYDDSI_OK;
+         count--) {
+        hide_property(data, &property);
+    }
+}
 
 static void hide_samples(uint8_t *data, pyddsi_list list)
 {
@@ -165,104 +252,64 @@ static void hide_samples(uint8_t *data, pyddsi_list list)
     }
 }
 
-static void hide_locators(uint8_t *data, pyddsi_list list)
+/* A field of a message or declaration, by its type: whatever row of the table it is in. Numbers stay. */
+static void hide_field(const struct pdi_hide *hide, uint8_t *data, const pyddsi_field *field,
+                       const void *from)
 {
-    pyddsi_locator locator;
-    for (size_t count = list.count; count > 0 && pdi_list_locator(&list, &locator) == PYDDSI_OK;
-         count--) {
-        hide_locator(own(data, locator.text.data), locator.text.size);
+    const void *place = (const char *)from + field->at;
+    const pyddsi_bytes *bytes = place;
+    const pyddsi_list *list = place;
+    switch (field->type) {
+    case PYDDSI_TYPE_BYTES:
+        blank(own(data, bytes->data), bytes->size);
+        break;
+    case PYDDSI_TYPE_PEER_ID:
+        hide_id(hide, own(data, bytes->data), bytes->size);
+        break;
+    case PYDDSI_TYPE_TEXT:
+        hide_name(hide, own(data, bytes->data), bytes->size);
+        break;
+    case PYDDSI_TYPE_LOCATORS:
+        hide_locators(hide, data, *list);
+        break;
+    case PYDDSI_TYPE_PROPERTIES:
+        hide_properties(data, *list);
+        break;
+    case PYDDSI_TYPE_SAMPLES:
+        hide_samples(data, *list);
+        break;
+    default:
+        break;
     }
 }
 
-/* Behind the number of a session stands its secret. */
-static void hide_secret(uint8_t *value, size_t size)
+static void hide_fields(const struct pdi_hide *hide, uint8_t *data, const pyddsi_spec *spec,
+                        unsigned flags, const void *from)
 {
-    size_t at = 0;
-    while (at < size && value[at] >= 0x80) {
-        at++;
-    }
-    if (at < size) {
-        blank(value + at + 1, size - at - 1);
-    }
-}
-
-/* Values of properties that say who somebody is, or let him in. */
-static void hide_properties(uint8_t *data, pyddsi_list list)
-{
-    pyddsi_property property;
-    for (size_t count = list.count; count > 0 && pdi_list_property(&list, &property) == PYDDSI_OK;
-         count--) {
-        if (property.id == 0 || property.id == 7 || property.id == 12 || property.id == 14 ||
-            property.id > 14) {
-            blank(own(data, property.value.data), property.value.size);
-        } else if ((property.id == 5 || property.id == 9) && property.value.size != 0) {
-            hide_secret(own(data, property.value.data), property.value.size);
+    for (unsigned i = 0; i < spec->field_count; i++) {
+        if (pdi_field_present(&spec->field[i], flags, from)) {
+            hide_field(hide, data, &spec->field[i], from);
         }
     }
-}
-
-static void hide_declarations(const struct pdi_hide *hide, uint8_t *data, pyddsi_list list)
-{
-    pyddsi_declaration declaration = {0};
-    for (size_t count = list.count;
-         count > 0 && pdi_list_declaration(&list, &declaration) == PYDDSI_OK; count--) {
-        if (declaration.kind == PYDDSI_RESOURCE) {
-            hide_name(hide, own(data, declaration.uri.data), declaration.uri.size);
-        } else if (declaration.kind == PYDDSI_SELECTION) {
-            hide_name(hide, own(data, declaration.query.data), declaration.query.size);
-        }
-    }
-}
-
-static void hide_view(const struct pdi_hide *hide, uint8_t *data, pyddsi_bytes id)
-{
-    hide_id(hide, own(data, id.data), id.size);
 }
 
 static void hide_message(const struct pdi_hide *hide, uint8_t *data, const pyddsi_message *message)
 {
-    bool properties = (message->flags & PYDDSI_P) != 0;
-    switch (message->kind) {
-    case PYDDSI_SDATA:
-        blank(own(data, message->payload.data), message->payload.size);
-        break;
-    case PYDDSI_WDATA:
-        hide_name(hide, own(data, message->uri.data), message->uri.size);
-        blank(own(data, message->payload.data), message->payload.size);
-        break;
-    case PYDDSI_BDATA:
-        hide_samples(data, message->samples);
-        break;
-    case PYDDSI_DECLARE:
-        hide_declarations(hide, data, message->declarations);
-        break;
-    case PYDDSI_OPEN:
-        hide_view(hide, data, message->id);
-        hide_locators(data, message->locators);
-        break;
-    case PYDDSI_HELLO:
-        hide_locators(data, message->locators);
-        break;
-    case PYDDSI_ACCEPT:
-        hide_view(hide, data, message->opener);
-        hide_view(hide, data, message->acceptor);
-        break;
-    case PYDDSI_CLOSE:
-    case PYDDSI_KEEPALIVE:
-        hide_view(hide, data, message->id);
-        break;
-    default:
-        properties = false;
-        break;
+    pyddsi_declaration declaration = {0};
+    hide_fields(hide, data, &pdi_messages[message->kind], message->flags, message);
+    if (message->kind != PYDDSI_DECLARE) {
+        return;
     }
-    if (properties && (message->kind == PYDDSI_OPEN || message->kind == PYDDSI_HELLO ||
-                       message->kind == PYDDSI_ACCEPT)) {
-        hide_properties(data, message->properties);
+    pyddsi_list list = message->declarations;
+    for (size_t count = list.count;
+         count > 0 && pdi_list_declaration(&list, &declaration) == PYDDSI_OK; count--) {
+        hide_fields(hide, data, &pdi_declarations[declaration.kind], declaration.flags,
+                    &declaration);
     }
 }
 
-void pdi_hide_packet(const struct pdi_hide *hide, const pyddsi_reading *reading, uint8_t *data,
-                     size_t size)
+size_t pdi_hide_packet(const struct pdi_hide *hide, const pyddsi_reading *reading, uint8_t *data,
+                       size_t size, bool cut)
 {
     pyddsi_decoder decoder;
     pyddsi_message message = {0};
@@ -272,7 +319,13 @@ void pdi_hide_packet(const struct pdi_hide *hide, const pyddsi_reading *reading,
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) {
         hide_message(hide, data, &message);
     }
-    if (status != PYDDSI_END && decoder.at + 1 < size) {
-        blank(data + decoder.at + 1, size - decoder.at - 1);
+    if (status == PYDDSI_END) {
+        return size;
     }
+    size_t behind = decoder.at + 1; /* the kind */
+    if (cut && status == PYDDSI_SHORT) {
+        return behind;
+    }
+    memset(data + behind, NO_NUMBER, size - behind);
+    return size;
 }

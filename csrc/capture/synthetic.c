@@ -89,12 +89,12 @@ static uint64_t put_ip(const struct pdi_synthetic *synthetic, bool six, uint32_t
 
 static void put_udp(const struct pdi_synthetic *synthetic, uint64_t before, uint8_t *at)
 {
-    uint32_t size = UDP_SIZE + synthetic->size;
+    uint32_t there = UDP_SIZE + synthetic->size, size = there + synthetic->absent;
     put16(at, synthetic->source.port);
     put16(at + 2, synthetic->target.port);
     put16(at + 4, size);
     put16(at + 6, 0);
-    uint32_t check = checksum(sum(before, at, size));
+    uint32_t check = checksum(sum(before, at, there));
     put16(at + 6, check != 0 ? check : UINT16_MAX); /* 0 would say that there is none */
 }
 
@@ -122,7 +122,8 @@ int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, siz
     bool tcp = is_tcp(source), six = is_six(source) || is_six(target);
     uint32_t transport = tcp ? TCP_SIZE : UDP_SIZE, ip = six ? IP6_SIZE : IP4_SIZE;
     uint32_t most = TOTAL_MAX - transport - (six ? 0 : IP4_SIZE);
-    if (!is_kind(source) || !is_kind(target) || tcp != is_tcp(target) || synthetic->size > most)
+    if (!is_kind(source) || !is_kind(target) || tcp != is_tcp(target) || synthetic->size > most ||
+        synthetic->absent > most - synthetic->size)
         return PYDDSI_BAD_ARGUMENT;
     size_t size = (size_t)ip + transport + synthetic->size;
     if (*at > room || room - *at < size)
@@ -130,7 +131,8 @@ int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, siz
     uint8_t *packet = out + *at, *behind = packet + ip;
     if (synthetic->size != 0) /* data may be null when there is nothing to copy */
         memcpy(behind + transport, synthetic->data, synthetic->size);
-    uint64_t before = put_ip(synthetic, six, tcp ? TCP : UDP, transport + synthetic->size, packet);
+    uint64_t before = put_ip(synthetic, six, tcp ? TCP : UDP,
+                             transport + synthetic->size + synthetic->absent, packet);
     if (tcp)
         put_tcp(synthetic, before, behind);
     else

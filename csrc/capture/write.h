@@ -18,6 +18,8 @@ struct pdi_synthetic {
     pyddsi_endpoint target; /* caller. Both of one kind; 4 is mapped where the other one is 6 */
     const uint8_t *data;
     uint32_t size;
+    uint32_t
+        absent; /* bytes behind the data that were sent, and are not there: the headers count them */
     uint32_t sequence; /* TCP */
     uint8_t tcp_flags; /* TCP; 0: those of a packet with data, ACK and PSH */
 };
@@ -36,7 +38,8 @@ int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t
 int pdi_write_statistics(uint32_t interface, int64_t time_ns, uint64_t received, uint64_t dropped,
                          uint8_t *out, size_t room, size_t *at);
 
-/* IP and UDP (or TCP) headers with correct checksums, and the payload: a frame of link type 101 (raw IP). */
+/* IP and UDP (or TCP) headers with correct checksums (absent bytes count as zeros), and the payload: a frame of link type 101
+ * (raw IP). */
 int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, size_t room,
                         size_t *at);
 

@@ -68,7 +68,7 @@ static void test_packets(void)
         memcpy(data, packets[i].text, size);
         shape_of(data, size, before);
         CHECK(has(data, size, "SECRET"));
-        pdi_hide_packet(&hide, &reading, data, size);
+        CHECK_EQ(pdi_hide_packet(&hide, &reading, data, size, false), size);
         shape_of(data, size, after);
         if (has(data, size, "SECRET") || has(data, size, "OTHER"))
             printf("packet %zu: ", i);
@@ -79,7 +79,7 @@ static void test_packets(void)
     }
     uint8_t open[PACKET_ROOM];
     memcpy(open, packets[0].text, packets[0].size);
-    pdi_hide_packet(&hide, &reading, open, packets[0].size);
+    (void)pdi_hide_packet(&hide, &reading, open, packets[0].size, false);
     CHECK(has(open, packets[0].size, "udp/239.255.0.1:7447")); /* a group says nothing */
     CHECK(has(open, packets[0].size, "tcp/000000.0.0:0000"));
 }
@@ -89,7 +89,7 @@ static void replaced(const struct pdi_hide *by, const char *name, char *out)
 {
     uint8_t data[PACKET_ROOM] = {0x49, 0x00, (uint8_t)strlen(name)};
     memcpy(data + 3, name, strlen(name));
-    pdi_hide_packet(by, &reading, data, 3 + strlen(name) + 1);
+    (void)pdi_hide_packet(by, &reading, data, 3 + strlen(name) + 1, false);
     memcpy(out, data + 3, strlen(name));
     out[strlen(name)] = '\0';
 }

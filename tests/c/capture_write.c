@@ -238,16 +238,16 @@ static void test_synthetic_bytes(void)
         struct pdi_synthetic synthetic;
         const char *hex;
     } cases[] = {
-        {{endpoint(4, FOUR, 40000), endpoint(4, GROUP, 7447), (const uint8_t *)"hello", 5, 0, 0},
+        {{endpoint(4, FOUR, 40000), endpoint(4, GROUP, 7447), (const uint8_t *)"hello", 5, 0, 0, 0},
          "4500002100004000401140cb0a000001efff00019c401d17000d08a968656c6c6f"},
-        {{endpoint(6, SIX, 40000), endpoint(6, SIX_G, 7447), (const uint8_t *)"hello", 5, 0, 0},
+        {{endpoint(6, SIX, 40000), endpoint(6, SIX_G, 7447), (const uint8_t *)"hello", 5, 0, 0, 0},
          "60000000000d1140fe800000000000000000000000000001ff0200000000000000000000000074479c401d17"
          "000d90de68656c6c6f"},
-        {{endpoint(14, FOUR, 40000), endpoint(16, SIX_2, 7447), (const uint8_t *)"hi!", 3,
+        {{endpoint(14, FOUR, 40000), endpoint(16, SIX_2, 7447), (const uint8_t *)"hi!", 3, 0,
           0x01020304, 0},
          "600000000017064000000000000000000000ffff0a000001fe8000000000000000000000000000029c401d17"
          "01020304000000005018ffff607f0000686921"},
-        {{endpoint(14, FOUR, 40000), endpoint(14, "\x0a\0\0\2", 7447), NULL, 0, 0xfffffffe, 2},
+        {{endpoint(14, FOUR, 40000), endpoint(14, "\x0a\0\0\2", 7447), NULL, 0, 0, 0xfffffffe, 2},
          "4500002800004000400626ce0a0000010a0000029c401d17fffffffe000000005002ffffe2890000"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -297,7 +297,7 @@ static void test_checksums(void)
     for (unsigned i = 0; i < 65536; i++) { /* one of these has the sum whose complement is 0 */
         const uint8_t data[2] = {(uint8_t)(i >> 8), (uint8_t)i};
         struct pdi_synthetic synthetic = {
-            endpoint(4, FOUR, 1), endpoint(4, GROUP, 2), data, 2, 0, 0};
+            endpoint(4, FOUR, 1), endpoint(4, GROUP, 2), data, 2, 0, 0, 0};
         size_t at = 0;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_OK);
         check_sums(at, 0, 17);
@@ -316,12 +316,20 @@ static void test_synthetic_limits(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned kind = cases[i].kind;
         struct pdi_synthetic synthetic = {
-            endpoint(kind, SIX, 1), endpoint(kind, SIX_2, 2), payload, cases[i].most, 0, 0};
+            endpoint(kind, SIX, 1), endpoint(kind, SIX_2, 2), payload, cases[i].most, 0, 0, 0};
         size_t at = 0;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_OK);
         CHECK_EQ(at, kind % 10 == 6 ? 65575 : 65535);
         check_sums(at, kind % 10 == 6, kind > 10 ? 6 : 17);
-        synthetic.size++;
+        synthetic.size--;
+        synthetic.absent = 1;
+        at = 0;
+        CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_OK);
+        CHECK_EQ(at, kind % 10 == 6 ? 65574 : 65534);
+        synthetic.absent = 2;
+        CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
+        synthetic.absent = 0;
+        synthetic.size += 2;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
     }
     static const uint8_t kinds[][2] = {{0, 4},   {4, 0},   {4, 14}, {16, 6},
