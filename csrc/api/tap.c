@@ -13,6 +13,8 @@
 #define PLENTY 4U                 /* unless this part of the ring is full */
 #define GRAIN  8U
 
+#define CLOCK_SET_NS ((uint64_t)PDI_TIME_S) /* a time earlier by so much is no waiting thread's */
+
 /* ---- beginning and end ---- */
 
 int pdi_tap_begin(struct pdi_tap *tap, uint32_t size, uint8_t seq_bits,
@@ -120,6 +122,10 @@ void pdi_tap_put(struct pdi_tap *tap, struct pdi_tap_record *record, const void 
         return;
     }
     record->span = (uint32_t)span;
+    if (record->time_ns < tap->newest_ns && tap->newest_ns - record->time_ns < CLOCK_SET_NS) {
+        record->time_ns = tap->newest_ns;
+    }
+    tap->newest_ns = record->time_ns;
     memcpy(there, record, sizeof *record);
     if (record->size != 0) { /* data may be null when there is nothing to copy */
         memcpy(there + 1, data, record->size);

@@ -26,7 +26,7 @@
  * Who may touch what:
  *
  *     ring, size           set by begin; freed by the taker at its end, with the lock, when nobody puts any more
- *     head                 who puts, with the lock
+ *     head, newest_ns      who puts, with the lock
  *     tail, made           who takes
  *     on                   begin and stop, with the lock; read by anybody
  */
@@ -93,6 +93,7 @@ struct pdi_tap {
     struct pdi_lock lock;
     uint8_t *ring; /* null: there is no recording */
     uint64_t size;
+    uint64_t newest_ns;             /* the latest time of a record */
     struct pdi_atomic64 head, tail; /* bytes so far */
     struct pdi_bell some, much;
     struct pdi_atomic64 records, bytes, lost, lost_bytes, odd;
@@ -112,7 +113,8 @@ int pdi_tap_begin(struct pdi_tap *tap, uint32_t size, uint8_t seq_bits,
 void pdi_tap_stop(struct pdi_tap *tap);
 void pdi_tap_fini(struct pdi_tap *tap);
 
-/* A record; span and time are filled in. From any thread. */
+/* A record; its span is filled in. From any thread: where one was kept waiting between reading the clock and here, its record
+ * gets the time of the one before it, so that times follow the order of the file. */
 void pdi_tap_put(struct pdi_tap *tap, struct pdi_tap_record *record, const void *data);
 
 /* Writes blocks for what was recorded, as many as fit, and waits for the first of them up to |timeout_ns|. OK, also with

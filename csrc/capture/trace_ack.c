@@ -209,10 +209,10 @@ static void nacked(struct pdi_trace *trace, struct pdi_flow *flow,
     event->peer = trace->parties[packet->source].ep;
     event->usn_from = note->ack_usn;
     event->usn_to = mask != 0 ? note->ack_usn + 64 - __builtin_clzll(mask) : note->ack_usn;
-    /* the first number wanted was seen: it got lost behind the place of capture, or before it if it was not */
+    /* whether the first number wanted has gone by; if so it was lost later, or was not taken */
     bool seen =
         note->ack_usn <= flow->highest && pdi_flow_sent(trace, flow, note->ack_usn) != PDI_NONE64;
-    pdi_event_say(event, !flow->synched ? "pre-sync" : seen ? "seen: lost later" : "not seen", 0);
+    pdi_event_say(event, !flow->synched ? "pre-sync" : seen ? "seen" : "not seen", 0);
 }
 
 /* The number that it says, unwrapped; PDI_NONE64: it cannot be of this counter. */

@@ -71,8 +71,7 @@ static uint32_t limit_of(const struct pdi_node *node, const pyddsi_message *mess
     return message->kind == PYDDSI_ACKNACK ? node->config.multicasts + 1 : node->config.conduits_in;
 }
 
-/* Why a message is not heard that needs a session. What comes right behind an ACCEPT is here before housekeeping has made
- * the session of it; it is asked for again. */
+/* Why a message is not heard that needs a session. */
 static enum pyddsi_reason why_outside(const struct pdi_node *node, uint32_t peer)
 {
     if (peer == PDI_NONE) {
@@ -160,6 +159,14 @@ static uint32_t sender(struct pdi_node *node, const pyddsi_endpoint *from)
     return peer;
 }
 
+/* Whether this peer's ACCEPT may be among what housekeeping has still to look at. */
+static bool begins_soon(const struct pdi_node *node, uint32_t peer)
+{
+    uint8_t state = peer != PDI_NONE ? pdi_peer_look(&node->peers[peer].word).state : 0;
+    return node->chore_head != node->chore_tail && state >= PDI_PEER_OPENING &&
+           state <= PDI_PEER_OPENING_LAST;
+}
+
 /* The connection is over. What we sent there last may not have arrived, so the session is over as well; a new connection
  * begins another. */
 static void lost(struct pdi_node *node, const pyddsi_endpoint *from, pdi_time now)
@@ -189,6 +196,11 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
         return;
     }
     uint32_t peer = sender(node, from);
+    if (begins_soon(node, peer)) {
+        /* A peer's first messages come right behind its ACCEPT. Dropped here, they would have to be sent again. */
+        pdi_node_tick(node, now);
+        peer = sender(node, from);
+    }
     bool inside = peer != PDI_NONE && pdi_peer_enter(&node->peers[peer].word, &epoch) == PYDDSI_OK;
     if (inside) {
         struct pdi_node_peer *who = &node->peers[peer];

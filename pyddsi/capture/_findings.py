@@ -55,8 +55,8 @@ def _losses(info: Info) -> Iterator[Finding]:
             yield Finding(
                 "repeats",
                 "note" if share < NOTE_SHARE or lost < NOTE_COUNT else "warning",
-                f"{_flow(conduit)} repeated {_times(lost, 'message')} ({share:.1%}): they were lost behind the place of capture, or thrown "
-                f"away by a receiver, as zhe does with what comes after a gap",
+                f"{_flow(conduit)} repeated {_times(lost, 'message')} ({share:.1%}) that had gone by before: lost behind the place of "
+                f"capture, discarded by a receiver (as zhe does with what comes after a gap), or not acknowledged in time",
                 lost,
                 _packets(conduit.repeat_packet),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 3",

@@ -6,7 +6,7 @@ with the dissector of docs/how-to/wireshark.md. What is concluded of losses foll
 senders sent, so
 
     a gap that nobody fills      was lost before the place of capture, or by the capturing itself
-    a repeat without a gap       was lost behind it
+    a repeat without a gap       was lost behind it, discarded by a receiver, or not acknowledged in time
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Say what captures hold: when, who, sessions, conduits and how they fared, resour
 over, leases that expired, and what looks wrong, with the frame numbers that Wireshark has.
 
 A capture shows what senders sent. So what was passed over and never came was lost before the place of capture (or by the
-capturing itself), and what was repeated without being missed was lost behind it, or thrown away by its receiver.
+capturing itself), and what was repeated was lost behind it, discarded by its receiver, or not acknowledged in time.
 """
 
 EXAMPLES = """\

@@ -137,6 +137,27 @@ static void test_datagrams(void)
     pdi_tap_fini(tap);
 }
 
+/* If it failed, a thread that was kept waiting would make time run backwards in a recording, or a clock that was set back
+ * would not show. */
+static void test_times(void)
+{
+    static const uint64_t put_at[] = {9000000000, 8999400000, 9000000001, 7000000000, 7000000001};
+    static const uint64_t shown_at[] = {9000000000, 9000000000, 9000000001, 7000000000, 7000000001};
+    struct pdi_tap *tap = made(RING);
+    pyddsi_copy into = empty();
+    for (unsigned i = 0; i < 5; i++) {
+        struct pdi_tap_record record = {
+            .size = 1, .whole = 1, .time_ns = put_at[i], .source = peer, .target = local};
+        pdi_tap_put(tap, &record, "x");
+    }
+    CHECK_EQ(pdi_tap_take(tap, &into, 0), PYDDSI_OK);
+    NEED(into.count == 5);
+    for (unsigned i = 0; i < 5; i++) {
+        CHECK_EQ(times[i], shown_at[i]);
+    }
+    pdi_tap_fini(tap);
+}
+
 static void put_sample(struct pdi_tap *tap, const pyddsi_endpoint *source, bool reliable,
                        uint32_t size)
 {
@@ -516,6 +537,7 @@ static void test_sizes(void)
 int main(void)
 {
     test_datagrams();
+    test_times();
     test_samples();
     test_connections();
     test_little_room();

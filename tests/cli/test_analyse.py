@@ -101,7 +101,7 @@ def test_loss() -> None:
     """The page of a capture with losses would not say what was lost, whose it was, and which filter shows it."""
     page = page_of(LOSS)
     assert "2 peers exchanged 1,813 messages in 3.0 s, over 1 session." in page.text
-    assert "126 samples (7.9%) were lost on the way to a receiver and sent again." in page.text
+    assert "126 samples (7.9%) were sent again after going by." in page.text
     finding = page.text.index("repeated 126 messages (7.9%)")
     shown = "ip.src == 10.77.0.1 && udp.srcport == 35402 && pyddsi.conduit == 0 && pyddsi.seq_event == 3"
     assert finding < page.text.index("Frame 326.") < page.text.index(f"tshark -Y '{shown}'")

@@ -93,7 +93,7 @@ def _sentence(info: Info) -> str:
     if lost:
         verb = "was" if lost == 1 else "were"
         parts.append(
-            f"{things(lost, 'sample')} ({lost / max(1, data):.1%}) {verb} lost on the way to a receiver and sent again."
+            f"{things(lost, 'sample')} ({lost / max(1, data):.1%}) {verb} sent again after going by."
         )
     if info.missing:
         parts.append(
@@ -194,7 +194,7 @@ def _rates(picture: Picture, axis: _svg.Axis) -> Iterator[str]:
 
 
 LAYERS = (
-    (1, "sent again: lost behind the place of capture"),
+    (1, "sent again after going by"),
     (6, "sent again: came before the first SYNCH"),
     (3, "passed over: lost before the place of capture, or by the capturing"),
     (2, "came late"),
