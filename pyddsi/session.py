@@ -28,7 +28,7 @@ from pyddsi._opening import fill, refusal
 from pyddsi._recorded import Recorded
 from pyddsi._values import FOREVER, SECOND, nanoseconds
 from pyddsi.config import Config
-from pyddsi.errors import ClosedError, OpenError
+from pyddsi.errors import CaptureError, ClosedError, OpenError
 from pyddsi.publisher import Publisher
 from pyddsi.subscriber import Subscriber
 
@@ -186,7 +186,11 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except CaptureError:  # in the log it is in any case
+            if error is None:
+                raise
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -197,7 +201,11 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.close_async()
+        try:
+            await self.close_async()
+        except CaptureError:
+            if error is None:
+                raise
 
     async def close_async(
         self,
@@ -215,6 +223,8 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         Waits for at most `timeout` seconds until reliable samples are acknowledged. What is not by then, and what
         subscribers have not taken, has a line in the ledger: drops() and stats() can still be asked. No callback begins
         after this returns; one that is running is waited for, for a second at most.
+
+        Raises CaptureError, when all is closed, if a recording of the session had ended before and that was not told.
         """
         limit = nanoseconds(timeout, "timeout")
         with self._lock:
@@ -239,6 +249,8 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
         # They know their session. Without this circle it, and with it sockets and memory, goes with its last user.
         self.declared.clear()
         self.things.clear()
+        if self._recorder is not None:
+            self._recorder.tell()
 
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._pid != os.getpid():
@@ -253,7 +265,14 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
             source=self,
             stacklevel=2,
         )
-        self.close(0.0)
+        self._end()
+
+    def _end(self) -> None:
+        """Close it where nobody can be told."""
+        try:
+            self.close(0.0)
+        except CaptureError:
+            return
 
     @property
     def closed(self) -> bool:
@@ -418,4 +437,4 @@ class Session(Looking, Recorded, Declaring[Publisher, Subscriber], ByName):
 def _close_all() -> None:
     """At the end of the program peers hear farewell, also of what was not closed."""
     for session in list(_open):
-        session.close(0.0)
+        session._end()  # noqa: SLF001 - of this module

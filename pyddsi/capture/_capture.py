@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pyddsi._values import closest, whole
 from pyddsi.capture._bytes import Bytes, open_bytes
-from pyddsi.capture._files import Member, Path_, Time, expand, members, moment
+from pyddsi.capture._files import Member, Path_, Time, expand, members, moment, without_empty
 from pyddsi.capture._index import Index, index_of
 from pyddsi.capture._packet import Packet, Packets
 from pyddsi.capture._runs import runs_of
@@ -387,4 +387,7 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
             raise CaptureError(
                 f"{source}: there is no such file; name a pcap or pcapng file, or '-'"
             )
-    return Capture(members(sources, chain), settings, strict=strict, index=index, keep=keep_index)
+    sources, empty = without_empty(sources)
+    made = Capture(members(sources, chain), settings, strict=strict, index=index, keep=keep_index)
+    made.note([Problem(name, "empty", f"{name} is empty, and left out") for name in empty])
+    return made

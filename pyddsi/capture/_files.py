@@ -13,7 +13,7 @@ from typing import BinaryIO
 from pyddsi.capture._where import parse_time
 from pyddsi.errors import CaptureError
 
-__all__ = ["Member", "Path_", "Time", "expand", "members", "moment"]
+__all__ = ["Member", "Path_", "Time", "expand", "members", "moment", "without_empty"]
 
 Path_ = str | os.PathLike[str]
 Time = str | int | float | None
@@ -70,6 +70,22 @@ def expand(path: Path_) -> list[str]:
             raise CaptureError(f"{name}: no file matches this pattern")
         return found
     return [name]
+
+
+def without_empty(
+    sources: list[str | BinaryIO],
+) -> tuple[list[str | BinaryIO], list[str]]:
+    """
+    The files that have a byte, and the names of those that have none: a writer was stopped there before it wrote anything, and the
+    others are none the worse for it. If all have none, the first stays, for the error that says so.
+    """
+    empty = [
+        one
+        for one in sources
+        if isinstance(one, str) and Path(one).is_file() and Path(one).stat().st_size == 0
+    ]
+    empty = empty[1:] if len(empty) == len(sources) else empty
+    return [one for one in sources if one not in empty], empty
 
 
 def _stem(name: str) -> tuple[str, str]:

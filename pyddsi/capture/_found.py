@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyddsi._native import MESSAGES, spec
 from pyddsi.capture._bytes import open_bytes
-from pyddsi.capture._scan import NONE, Request, Scan, Settings
+from pyddsi.capture._rotate import is_unended
+from pyddsi.capture._scan import NONE, Problem, Request, Scan, Settings
 from pyddsi.capture._table import columns
 from pyddsi.capture._tally import Tally, added, counts_of, event_words
 from pyddsi.capture.info import Conduit, Info, Peer, Resource, Session, least
@@ -309,6 +310,19 @@ def _taken_back(capture: Capture, found: Found) -> None:
         )
 
 
+def _unended(capture: Capture) -> Iterator[Problem]:
+    """Recordings of ours that have no end."""
+    for member in capture.members:
+        name = member.source
+        if isinstance(name, str) and Path(name).is_file() and is_unended(name):
+            yield Problem(
+                name,
+                "unended",
+                f"{name} has no end: it is still being recorded, or its recorder was killed, or had to give up (no room on the "
+                "disk); what came after is not in it",
+            )
+
+
 def collect(capture: Capture, progress: Callable[[int, int], None] | None = None) -> Info:
     """All of a capture. Files that do not go on from each other know nothing of each other, and are added up."""
     found = Found()
@@ -318,6 +332,7 @@ def collect(capture: Capture, progress: Callable[[int, int], None] | None = None
     for row in found.flows:
         for name in ("answer", "delivery"):
             row[f"{name}_us"] = _percentiles(row[f"{name}_hist"])
+    found.tally.problems += _unended(capture)
     info = made(capture.files, found)
     capture.note(info.problems)
     return info

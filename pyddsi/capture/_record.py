@@ -145,7 +145,8 @@ class Recorder:
     What records, while it does. Made by `Session.record` and `pyddsi.capture.record`; ended by `close`, a with block, or the end of the
     session.
 
-    problem: why it has ended before it was closed: the disk is full, the interface is gone; None: it has not
+    problem: why it has ended before it was closed: the disk is full, the interface is gone; None: it has not. `close` raises it,
+    and so does the session's, once
     """
 
     def __init__(self, source: _Inside | _Interface, files: Files, title: str) -> None:
@@ -206,6 +207,10 @@ class Recorder:
         in the files then.
         """
         self.finish()
+        self.tell()
+
+    def tell(self) -> None:
+        """Raise the CaptureError that ended it before it was closed, once."""
         if self.problem is not None and not self._told:
             self._told = True
             raise self.problem
@@ -233,13 +238,22 @@ class Recorder:
                     break
             files.lost = self._source.counts()[0]
             files.end()
-        except CaptureError as error:
-            self.problem = error
-            log.error("the recording %s has ended: %s", self._title, error)  # noqa: TRY400 - the words say all
+        except Exception as error:  # noqa: BLE001 - whatever it is, it does not end in silence
+            self.problem = _as_problem(error)
+            files.leave()
+            log.error("the recording %s has ended: %s", self._title, self.problem)  # noqa: TRY400 - the words say all
         finally:
             self._last = self._source.counts()
             self._source.finish()
             self._over.set()
+
+
+def _as_problem(error: Exception) -> CaptureError:
+    if isinstance(error, CaptureError):
+        return error
+    problem = CaptureError(f"{type(error).__name__}: {error}")
+    problem.__cause__ = error
+    return problem
 
 
 def of_session(

@@ -10,7 +10,9 @@ are written whole: where the disk is full, the file is cut back to the last that
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ from pyddsi.errors import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SIZE_MIN", "Files"]
+__all__ = ["SIZE_MIN", "Files", "is_unended"]
 
 PCAPNG = 2
 HEAD_BYTES = 512
@@ -33,6 +35,28 @@ SIZE_MIN = 128 * 1024
 NUMBERS = "[0-9]" * 5
 SECOND = 1_000_000_000
 STDOUT = "-"
+WRITER = "pyddsi record"
+"""What its files call who wrote them; such a file ends with statistics, or was not ended."""
+STATISTICS = (5).to_bytes(4, "little")
+log = logging.getLogger("pyddsi")
+
+
+def is_unended(path: str) -> bool:
+    """Whether a recorder of ours wrote this file, and did not come to its end: it still writes, was killed, or had no more room."""
+    try:
+        with Path(path).open("rb") as file:
+            if not stat.S_ISREG(
+                os.fstat(file.fileno()).st_mode
+            ) or WRITER.encode() not in file.read(HEAD_BYTES):
+                return False
+            file.seek(-4, os.SEEK_END)
+            size = int.from_bytes(file.read(4), "little")
+            if size > HEAD_BYTES:
+                return True
+            file.seek(-size, os.SEEK_END)
+            return file.read(4) != STATISTICS
+    except OSError:  # shorter than that
+        return True
 
 
 def _nothing(_at_ns: int) -> bytes:
@@ -167,34 +191,63 @@ class Files:
 
     def _head(self) -> bytes:
         out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
-        name = f"pyddsi {pyddsi.__version__}".encode()
+        name = f"{WRITER} {pyddsi.__version__}".encode()
         lib.pyddsi_write_header(PCAPNG, 0, name, out, HEAD_BYTES, at)
         return bytes(ffi.buffer(out, at[0])) + b"".join(map(self._interface, self.links))
 
     def _next(self, at_ns: int) -> None:
-        """Close the file at hand, and begin another at this time."""
-        self.end()
+        """Begin another file at this time, and close the one at hand, which has its end only if there is one to go on in."""
         self._number += 1
         path = self._path
         if self._rotates:
             path = path.with_name(f"{path.stem}_{self._number:05}{path.suffix}")
-        self._file = self._open(path)
+        head = self._head() + self.signature(at_ns)
+        file = self._open(path, head)
+        self.end()
+        self._file = file
         self.names.append(str(path))
         self._size = self._frames = 0
         self._lost_before = self.lost
-        self._put(self._head() + self.signature(at_ns))
+        self._count(len(head), 0)
         while self._keep is not None and len(self.names) > self._keep:
-            Path(self.names.pop(0)).unlink(missing_ok=True)
+            self._remove(Path(self.names.pop(0)))
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: Path, head: bytes) -> BinaryIO:
+        """
+        A file that begins so. One that goes on where another ends has its name when it has its head: where the recorder is killed
+        in between, no file is left that cannot be read.
+        """
         if str(path) == STDOUT:
+            sys.stdout.buffer.write(head)
+            sys.stdout.buffer.flush()
             return sys.stdout.buffer
+        first = self._number == 1
+        part = path if first else path.with_name(f".{path.name}.part")
+        if not first and not self._overwrite and path.exists():
+            raise self._exists(path)
         try:
-            return path.open("wb" if self._overwrite else "xb", buffering=0)
+            file = part.open("xb" if first and not self._overwrite else "wb", buffering=0)
+            try:
+                left = memoryview(head)
+                while left:
+                    left = left[file.write(left) :]
+                if not first:
+                    part.replace(path)
+            except BaseException:
+                file.close()
+                part.unlink(missing_ok=True)
+                raise
         except FileExistsError:
             raise self._exists(path) from None
         except OSError as error:
             raise CaptureError(f"{path} cannot be written: {error.strerror}") from error
+        return file
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:  # the recording matters more
+            log.error("%s stays: it cannot be removed: %s", path, error.strerror)  # noqa: TRY400 - the words say all
 
     def _put(self, data: bytes | memoryview, frames: Sequence[int] = ()) -> None:
         """All of it, or, if the disk has no room for it, so many of its frames as there is room for; they end at these bytes."""
@@ -242,7 +295,7 @@ class Files:
         self._file = None
 
     def leave(self) -> None:
-        """In a child after a fork: the file is its parent's."""
+        """Close the file as it is: it is the parent's of a process that was forked, or cannot be ended."""
         file: Any = self._file
         self._file = None
         if file is not None and self._path.name != STDOUT:

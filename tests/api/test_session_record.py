@@ -1,11 +1,9 @@
-"""Recordings of a session: all that it said and heard is in the file, and only that; files that rotate; what goes wrong."""
+"""Recordings of a session: all that it said and heard is in the file, and only that; what goes wrong."""
 
 from __future__ import annotations
 
 import resource
 import socket
-import warnings
-from array import array
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ import pytest
 
 import pyddsi
 from pyddsi import capture, wire
+from pyddsi.capture import CaptureWarning
 from pyddsi.capture._rotate import SIZE_MIN, Files
 from pyddsi.capture.replay import CoreReplay, Pace, SessionReplay, survey
 from pyddsi.capture.replay import Recording as Recorded
@@ -217,42 +216,6 @@ def test_files_of_a_limited_size(tmp_path: Path) -> None:
         session.record(path, max_size=SIZE_MIN)
 
 
-BLOCK = bytes(100)
-
-
-def frames(*times: int) -> tuple[memoryview, array[int], array[int], int]:
-    """Blocks with these times."""
-    ends = array("I", [len(BLOCK) * (i + 1) for i in range(len(times))])
-    return memoryview(BLOCK * len(times)), array("q", times), ends, len(times)
-
-
-def counts_of(files: Files) -> list[int]:
-    """How many of these blocks are in each file."""
-    return [Path(name).read_bytes().count(BLOCK) for name in files.names]
-
-
-def test_files_of_a_limited_time(tmp_path: Path) -> None:
-    """A file would hold packets of a longer time than allowed, or one be lost where files change."""
-    files = Files(tmp_path / "run.pcapng", max_time=1.0)
-    second = 10**9
-    files.write(*frames(5, 6, second + 4, second + 5, second + 6))
-    files.write(*frames(2 * second + 4, 5 * second, 5 * second + 1))
-    files.end()
-    assert counts_of(files) == [3, 3, 2]
-    assert files.frames == 8
-
-
-def test_only_the_newest(tmp_path: Path) -> None:
-    """The files of a recorder that runs for days would fill the disk."""
-    files = Files(tmp_path / "run.pcapng", max_time=1.0, keep=2)
-    for i in range(5):
-        files.write(*frames(i * 10**10))
-    files.end()
-    there = sorted(file.name for file in tmp_path.iterdir())
-    assert there == ["run_00004.pcapng", "run_00005.pcapng"]
-    assert [Path(name).name for name in files.names] == there
-
-
 def test_so_many_packets(tmp_path: Path) -> None:
     """A recording of so many packets would have more, or never end."""
     path = tmp_path / "run.pcapng"
@@ -324,23 +287,40 @@ def test_a_full_disk(tmp_path: Path) -> None:
         recorder.close()  # it was said
         with one.record(tmp_path / "next.pcapng"):
             send(one, two, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(CaptureWarning, match="has no end"):
         info = capture.open(path).info()
+    assert [problem.kind for problem in info.problems] == ["unended"]
     assert info.frames - 1 == recorder.counts.packets > 50
     assert path.stat().st_size <= 100_000
 
 
-def test_what_was_lost_is_told(tmp_path: Path) -> None:
-    """A file from which packets are missing would look complete."""
-    files = Files(tmp_path / "run.pcapng")
-    files.link(101)
-    files.lost = 7
-    files.end()
-    found = capture.open(files.names[0])
-    assert [(one.kind, one.count) for one in found.info().findings if "drop" in one.kind] == [
-        ("capture_drop", 7)
-    ]
+def test_the_session_says_that_its_recording_ended_early(tmp_path: Path) -> None:
+    """A program that records by an argument of `open` would never learn that its recording is not whole."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    recorded = pyddsi.open(group=group(), record=tmp_path / "run.pcapng")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))
+    try:
+        with pytest.raises(CaptureError, match="File too large"):
+            recorded.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert recorded.closed
+    recorded.close()  # it was said
+
+
+def test_whatever_ends_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder would end in silence because of an error that nobody has thought of."""
+
+    def broken(*_arguments: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with pyddsi.open(group=group()) as session:
+        monkeypatch.setattr(Files, "write", broken)
+        recorder = session.record(tmp_path / "run.pcapng")
+        session.publisher("plant/robot/7")
+        assert recorder.wait(TIMEOUT)
+        with pytest.raises(CaptureError, match="RuntimeError: a fault of ours"):
+            recorder.close()
 
 
 def test_the_end_of_the_session_is_its_end(tmp_path: Path) -> None:
