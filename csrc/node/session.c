@@ -39,10 +39,12 @@ uint32_t pdi_session_find_id(const struct pdi_node *node, const uint8_t *id, siz
     return PDI_NONE;
 }
 
-/* A free slot, if possible the one that this id had before. */
+/* A free slot: the one that this id had before, so that a returning peer is known again; else one that nothing has used, while
+ * few ended sessions are remembered; else that of the session that was heard longest ago. A slot keeps the memory that its
+ * window took, so a node that always took a new one would grow with each peer that ever came. */
 static uint32_t find_slot(const struct pdi_node *node, const uint8_t *id, size_t size)
 {
-    uint32_t found = PDI_NONE;
+    uint32_t unused = PDI_NONE, oldest = PDI_NONE, remembered = 0;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
         if (pdi_peer_look(&who->word).state != PDI_PEER_UNKNOWN) {
@@ -51,13 +53,18 @@ static uint32_t find_slot(const struct pdi_node *node, const uint8_t *id, size_t
         if (size != 0 && who->id_size == size && memcmp(who->id, id, size) == 0) {
             return peer;
         }
-        /* rather one that nobody had, so that a returning peer is known again */
-        found = found == PDI_NONE || (node->peers[found].id_size != 0 && who->id_size == 0) ? peer
-                                                                                            : found;
+        if (who->id_size == 0) {
+            unused = unused == PDI_NONE ? peer : unused;
+            continue;
+        }
+        remembered++;
+        oldest = oldest == PDI_NONE || who->heard < node->peers[oldest].heard ? peer : oldest;
     }
-    bool fresh = node->peers_used < node->config.peers_max;
-    return fresh && (found == PDI_NONE || node->peers[found].id_size != 0) ? node->peers_used
-                                                                           : found;
+    if (unused != PDI_NONE) {
+        return unused;
+    }
+    bool fresh = node->peers_used < node->config.peers_max && remembered < PDI_REMEMBERED_MAX;
+    return fresh ? node->peers_used : oldest;
 }
 
 void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endpoint *endpoint)

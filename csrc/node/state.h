@@ -64,8 +64,10 @@
 #define PDI_ROUTE_READERS   32U  /* of one resource, in the cache; more are looked up each time */
 #define PDI_OVERRIDES_MAX   16U
 #define PDI_REFUSALS_MAX    16U /* peers that one side refuses, remembered */
-#define PDI_REFUSAL_ROUNDS  4U  /* so many scout_ms without a repetition, and a refusal is over */
-#define PDI_LOCATOR_MAX     64U
+#define PDI_REMEMBERED_MAX                                                                         \
+    16U /* ended sessions that are known again, before their slots are used for others */
+#define PDI_REFUSAL_ROUNDS 4U /* so many scout_ms without a repetition, and a refusal is over */
+#define PDI_LOCATOR_MAX    64U
 #define PDI_REPEAT_FEW                                                                             \
     2U /* others who have just been sent the same alone; then it goes to the group */
 #define PDI_UNREACHED_MIN                                                                          \

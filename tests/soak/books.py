@@ -85,6 +85,8 @@ class Book:
         key = slot, life, stream
         found = self._rows.get(key)
         if found is None:
+            for old in [one for one in self._recent if one[0] == slot and one[1] < life - 1]:
+                del self._recent[old]  # nothing of it can be on its way any more
             at = _HEAD + len(self._rows) * _ROW.size
             found = self._rows[key] = at, Source(slot, stream, life, first=number, last=number - 1)
         at, row = found
