@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cache
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pyddsi._native import DECLARATIONS, MESSAGES, enumeration, ffi, lib, spec, text
@@ -116,6 +115,8 @@ def endpoint(raw: Any, paths: tuple[str, ...] = ()) -> Endpoint | None:
             return _endpoints.unix_endpoint(bytes(raw.ip), raw.port, paths)
         kind = _endpoints.TcpEndpoint
     packed = bytes(raw.ip[0 : 4 if raw.kind in {4, 14} else 16])
+    from ipaddress import ip_address  # noqa: PLC0415 - a program that asks for help has no peers
+
     return kind(str(ip_address(packed)), raw.port)
 
 

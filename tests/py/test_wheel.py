@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from cbuild import ROOT
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DEMANDED = os.environ.get("PYDDSI_PYTHONS", "").split()
 
 # Run far from the tree, so that it is the installed package that answers.

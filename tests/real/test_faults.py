@@ -408,7 +408,9 @@ def test_no_shared_memory() -> None:
 def test_no_memory() -> None:
     """Where memory is limited a session would fail by a crash, or without saying what would need less."""
     program = """
-        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        talk()  # what is loaded later needs memory, too
+        with open("/proc/self/statm") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
         for most in (0, 1 << 16, 1 << 20, 1 << 24, 1 << 27):
             limit(resource.RLIMIT_AS, size + most)
             try:
