@@ -25,7 +25,7 @@ from pyddsi.errors import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BLOCK_BYTES", "Window", "open_bytes"]
+__all__ = ["BLOCK_BYTES", "Bytes", "Window", "open_bytes"]
 
 BLOCK_BYTES = 256 * 1024
 """Read at a time: it stays in the processor's cache until it has been looked at."""
@@ -138,8 +138,15 @@ class Bytes:
         return self.size is not None and not self.packed
 
     def seek(self, offset: int) -> None:
-        """Go on reading there."""
-        self._stream.seek(offset)
+        """Go on reading there; what is packed has to be unpacked up to there, from its beginning."""
+        if self.seekable:
+            self._stream.seek(offset)
+            return
+        while offset > 0:
+            passed = self._get(self._stream.read, min(offset, BLOCK_BYTES))
+            if not passed:
+                raise BrokenBytesError(f"it ends {offset} bytes before that")
+            offset -= len(passed)
 
     def read_into(self, view: memoryview) -> int:
         """Read what there is, at most as much as fits; 0 at the end."""
@@ -206,10 +213,13 @@ class Window:
 
         at                 have
         │ not used yet     │ room
+
+    most: how many bytes are read at all; None: all there are
     """
 
-    def __init__(self, source: Bytes) -> None:
+    def __init__(self, source: Bytes, most: int | None = None) -> None:
         self.source = source
+        self.most = most
         self.at = 0
         self.have = 0
         self.over = False
@@ -238,7 +248,11 @@ class Window:
             self.have -= self.at
             self.at = 0
         room = min(BLOCK_BYTES, WINDOW_BYTES - self.have)
+        if self.most is not None:
+            room = min(room, self.most)
         count = self.source.read_into(self._view[self.have : self.have + room]) if room else 0
         self.have += count
+        if self.most is not None:
+            self.most -= count
         self.over = count == 0
         return count != 0

@@ -13,7 +13,18 @@ from typing import BinaryIO
 from pyddsi.capture._where import parse_time
 from pyddsi.errors import CaptureError
 
-__all__ = ["Member", "Path_", "Time", "expand", "members", "moment", "without_empty"]
+__all__ = [
+    "Member",
+    "Path_",
+    "Time",
+    "expand",
+    "is_named",
+    "members",
+    "moment",
+    "order_of",
+    "series_of",
+    "without_empty",
+]
 
 Path_ = str | os.PathLike[str]
 Time = str | int | float | None
@@ -27,6 +38,13 @@ NAMES = (
     ".pcapng.zst",
     ".pcap.lz4",
     ".pcapng.lz4",
+)
+_NAMED = re.compile(r"\.(pcap|pcapng|cap)\d*(\.(gz|zst|lz4))?$")
+"""With the numbers that tcpdump puts behind the names of its files."""
+_SERIES = (  # what stands before the number, the number, what stands behind it
+    re.compile(r"(.*[-_.])(\d{5,})_\d{14}(\..*)?"),  # dumpcap, with a time
+    re.compile(r"(.*?[-_.])(\d+)(\..*)?"),
+    re.compile(r"(.*\.(?:pcap|pcapng|cap))(\d+)((?:\..*)?)"),  # tcpdump
 )
 SECOND = 1_000_000_000
 
@@ -53,7 +71,7 @@ def expand(path: Path_) -> list[str]:
         return [name]
     if Path(name).is_dir():
         found = sorted(
-            str(file) for file in Path(name).iterdir() if file.name.lower().endswith(NAMES)
+            (str(file) for file in Path(name).iterdir() if is_named(file.name)), key=order_of
         )
         if not found:
             raise CaptureError(
@@ -61,11 +79,8 @@ def expand(path: Path_) -> list[str]:
             )
         return found
     if not Path(name).exists() and glob.has_magic(name):
-        found = sorted(
-            file
-            for file in glob.glob(name, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
-            if not file.endswith(".pyddsi-index")
-        )
+        names = glob.glob(name, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
+        found = sorted((one for one in names if not one.endswith(".pyddsi-index")), key=order_of)
         if not found:
             raise CaptureError(f"{name}: no file matches this pattern")
         return found
@@ -88,18 +103,38 @@ def without_empty(
     return [one for one in sources if one not in empty], empty
 
 
-def _stem(name: str) -> tuple[str, str]:
-    """What the files of one recording share: run_00001.pcapng and run_00002.pcapng go together."""
+def is_named(name: str) -> bool:
+    """Whether a file has the name of a capture."""
+    return _NAMED.search(name.lower()) is not None
+
+
+def order_of(name: str) -> list[tuple[int, int | str]]:
+    """To compare names as people count: run_9 before run_10. How a file is packed does not matter."""
+    base = name.lower()
+    for ending in sorted(NAMES, key=len, reverse=True):
+        base = base.removesuffix(ending)
+    return [
+        (0, int(part)) if part.isdecimal() else (1, part)
+        for part in re.split(r"(\d+)", base)
+        if part
+    ]
+
+
+def series_of(name: str) -> tuple[str, str, int | None]:
+    """What the files of one recording share, and the number of this one: run_00001.pcapng and run_00002.pcapng go together."""
     folder, base = os.path.split(name)
-    match = re.fullmatch(r"(.*?[-_.])(\d+)(\..*)?", base)
-    return (str(Path(folder, match[1])), match[3] or "") if match else (name, "")
+    for pattern in _SERIES:
+        match = pattern.fullmatch(base)
+        if match is not None:
+            return str(Path(folder, match[1])), match[3] or "", int(match[2])
+    return name, "", None
 
 
 def members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]:
     found: list[Member] = []
     before: object = None
     for number, source in enumerate(sources):
-        stem = _stem(source) if isinstance(source, str) else None
+        stem = series_of(source)[:2] if isinstance(source, str) else None
         goes_on = number > 0 and (
             chain == "on" or (chain == "auto" and stem is not None and stem == before)
         )

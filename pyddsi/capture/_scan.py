@@ -213,7 +213,8 @@ class Scan:
                 f"{source.name}: its index is damaged; it is made anew if you delete it"
             )
         lib.pyddsi_scan_limit(self.raw, 2**64 - 1 if part.stop is None else part.stop)
-        window = Window(source)
+        # Not a byte of what is behind it: blocks without a packet are passed over on the way to the next frame.
+        window = Window(source, None if part.stop is None else part.stop - part.start)
         ended = False
         while not ended:
             status = lib.pyddsi_scan_input(self.raw, window.pointer, window.left, self.used)
@@ -226,7 +227,8 @@ class Scan:
                 raise self.damaged(source)
             elif not self.fill(window):
                 ended = True
-                self.tail(source, window, part.stop)
+                if part.stop is None or window.left or window.most:
+                    self.tail(source, window, part.stop)
 
     def finish(self, *, whole: bool = True) -> Iterator[Batch]:
         """What is left: the rows that are not full a batch, and of what was not over."""

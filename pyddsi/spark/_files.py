@@ -7,6 +7,7 @@ finds indexes. A file that cannot be read is a row with a problem, and no error:
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +31,9 @@ BAD = (lib.PYDDSI_DECODE_TRUNCATED, lib.PYDDSI_DECODE_MALFORMED, lib.PYDDSI_DECO
 
 
 def file_key(path: str) -> int:
-    """What a stream calls a file: a number of its name, since places in a list change while files come and go."""
-    return zlib.crc32(Path(path).name.encode()) & 0x7FFFFFFF
+    """What a stream calls a file: a number of its path, since places in a list change while files come and go."""
+    whole = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
+    return zlib.crc32(os.fsencode(whole)) & 0x7FFFFFFF
 
 
 def _after(scan: Scan | None, settings: Settings) -> Scan:

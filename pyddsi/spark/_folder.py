@@ -1,70 +1,82 @@
 """
-A folder of captures that are still being made: which files there are, what they are, how far they can be read.
+What stands in the folder of a stream: which files there are, by what they are known, and whether they still change.
 
-A name says little, since rings use it again, and neither does a time, since files grow. A file is known by its first frame: its
-time, and a checksum of all bytes up to its end. Files stand in the order of their first frames.
+Whatever is asked of a file that has not changed is remembered: a look over thousands of them lists folders, and opens none.
 """
 
 from __future__ import annotations
 
 import glob
-import re
+import os
+import stat
 import time
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyddsi.capture import Index
-from pyddsi.capture._bytes import open_bytes
-from pyddsi.capture._files import NAMES, members
-from pyddsi.capture._index import SUFFIX, _places, index_of
-from pyddsi.capture._runs import recordings
-from pyddsi.capture._scan import NONE, Range, Scan, Settings
+from pyddsi.capture._files import is_named, order_of, series_of
+from pyddsi.capture._index import SUFFIX
+from pyddsi.capture._scan import Settings
 from pyddsi.errors import CaptureError
 from pyddsi.spark._options import Asked
+from pyddsi.spark._walk import First, first_of
 
-__all__ = ["Folder", "Seen", "order_of"]
+__all__ = ["Folder", "Look", "Seen", "Stat", "home_of"]
 
-HEADER_BYTES = 64  # a file with fewer has no frame that could be read
-KEPT = 8  # indexes that are held in memory
-SETTLED_S = (
-    3600.0  # unchanged for so long, a file counts as done though its recording goes on nowhere
-)
+Stat = tuple[int, int, int]
+"""Size, time of change in nanoseconds, inode: what changes when a file does."""
+HEADER_BYTES = 24  # a file with no more has no frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Seen:
     """
-    A file, when somebody looked.
+    A file with a frame.
 
-    identity: of its first frame
-    size, changed: as the file system says; `changed` in seconds since 1970
-    before: the file that it goes on from, if that is still there
-    goes_on: another file goes on from it
+    recording: what its name shares with those of other files of its recording; number: what it does not
+    goes_on: another file of the recording begins later
     """
 
     path: str
-    identity: str
-    first_ns: int
-    size: int
-    changed: float
-    before: str | None = None
+    stat: Stat
+    first: First
+    recording: str
+    number: int | None
     goes_on: bool = False
 
     @property
-    def name(self) -> str:
-        """Without the folder."""
-        return Path(self.path).name
+    def place(self) -> tuple[int, list[tuple[int, int | str]]]:
+        """Where it stands among others."""
+        return self.first.time_ns, order_of(Path(self.path).name)
 
 
-def order_of(name: str) -> list[tuple[int, int | str]]:
-    """To compare names as people count: run_9 before run_10. What kind of file it is does not matter."""
-    base = name.lower()
-    for ending in sorted(NAMES, key=len, reverse=True):
-        base = base.removesuffix(ending)
-    return [
-        (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", base) if part
-    ]
+@dataclass(slots=True)
+class Look:
+    """
+    What stood there at one time.
+
+    files: in the order of their first frames
+    odd: those that cannot be read, and why
+    """
+
+    files: list[Seen]
+    odd: dict[str, tuple[Stat, str]]
+
+
+def home_of(paths: tuple[str, ...]) -> Path:
+    """The folder that a stream is over; of a pattern, the one above what varies."""
+    path = Path(paths[0])
+    while glob.has_magic(str(path)):
+        path = path.parent
+    return path
+
+
+def _recording(path: str, chain: str) -> tuple[str, int | None]:
+    base, ending, number = series_of(path)
+    for packing in (".gz", ".zst", ".lz4"):
+        ending = ending.removesuffix(packing)
+        base = base if number is not None else base.removesuffix(packing)
+    name = f"{base}*{ending}" if ending else base
+    return ("" if chain == "on" else path if chain == "off" else name), number
 
 
 class Folder:
@@ -73,25 +85,20 @@ class Folder:
     def __init__(self, asked: Asked, settings: Settings) -> None:
         self.asked = asked
         self.settings = settings
-        self._known: dict[
-            str, tuple[tuple[int, float], tuple[str, int] | None]
-        ] = {}  # size and time of change, first frame
-        self._seen: dict[str, Seen] = {}
-        self._indexes: dict[str, tuple[str, int, Index]] = {}
+        self._chain = str(asked.settings.get("chain", "auto"))
+        self._stats: dict[str, Stat] = {}
+        self._since: dict[str, float] = {}
+        self._known: dict[str, tuple[Stat, Seen | str | None]] = {}
+        self._look = Look([], {})
 
-    # ---- which files ----
-
-    def _paths(self) -> list[str]:
+    def _paths(self) -> set[str]:
         found: set[str] = set()
         for path in self.asked.paths:
             if Path(path).is_dir():
-                inside = {str(file) for file in Path(path).iterdir()}
-                found.update(name for name in inside if name.lower().endswith(NAMES))
-                for name in inside:  # whoever rotates files does not know of their indexes
-                    if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) not in inside:
-                        Path(name).unlink(missing_ok=True)
+                with os.scandir(path) as inside:
+                    found.update(entry.path for entry in inside if is_named(entry.name))
             elif glob.has_magic(path):
-                names = glob.glob(path)  # noqa: PTH207 - Path has none for absolute patterns
+                names = glob.glob(path, recursive=True)  # noqa: PTH207 - Path has none for absolute patterns
                 found.update(name for name in names if not name.endswith(SUFFIX))
             elif Path(path).exists():
                 raise CaptureError(
@@ -102,140 +109,60 @@ class Folder:
                 raise CaptureError(
                     f"{path}: there is no such folder; make it before the stream begins"
                 )
-        return sorted(found, key=order_of)
-
-    def _first(self, path: str, size: int) -> tuple[str, int] | None:
-        """What the first frame tells: the file's identity, and its time. None: there is no frame yet."""
-        if size < HEADER_BYTES:
-            return None
-        scan = Scan(self.settings)
-        scan.begin(0)
-        source = open_bytes(path)
-        try:
-            for _ in scan.rows(source, Range(0, 1)):
-                pass
-        except CaptureError:
-            if not scan.facts().container:
-                raise
-            return None
-        finally:
-            source.close()
-        facts = scan.facts()
-        with Path(path).open("rb") as file:
-            crc = zlib.crc32(file.read(facts.bytes))
-        first_ns = 0 if facts.first_ns == NONE else int(facts.first_ns)
-        return f"{first_ns:x}.{crc:08x}", first_ns
-
-    def look(self) -> list[Seen]:
-        """The files that have a frame, in the order of these."""
-        found: dict[str, Seen] = {}
-        known = {}
-        for path in self._paths():
-            try:
-                stat = Path(path).stat()
-                state = (stat.st_size, stat.st_mtime)
-                held = self._known.get(path)
-                first = held[1] if held and held[0] == state else self._first(path, stat.st_size)
-            except OSError:
-                continue  # deleted while we looked
-            known[path] = (state, first)
-            if first is not None:
-                found[path] = Seen(path, *first, *state)
-        for path in self._known.keys() - known.keys():  # the same where they lie elsewhere
-            for place in _places(path, self.asked.settings.get("index")):
-                place.unlink(missing_ok=True)
-        self._known = known
-        listed = _in_order(found, str(self.asked.settings.get("chain", "auto")))
-        self._seen = {seen.path: seen for seen in listed}
-        return listed
-
-    # ---- how far they can be read ----
-
-    def finished(self, seen: Seen) -> bool:
-        """Whether nothing more comes, as far as one can tell."""
-        return seen.goes_on or time.time() - seen.changed >= self.asked.settle
-
-    def closed(self, seen: Seen) -> bool:
-        """Whether it need not be looked at again."""
-        return seen.goes_on or time.time() - seen.changed >= max(self.asked.settle, SETTLED_S)
-
-    def whole(self, seen: Seen) -> int:
-        """How much of it is there, to the last whole frame."""
-        return self.index(seen).size
-
-    def index(self, seen: Seen) -> Index:
-        """Its index, which begins with what was known at the end of the file before it; so that is indexed first."""
-        held = self._indexes.get(seen.path)
-        if held is not None and held[:2] == (seen.identity, seen.size):
-            return held[2]
-        todo = [seen]
-        while (before := todo[-1].before) in self._seen and not self._has(str(before)):
-            todo.append(self._seen[str(before)])
-        index: Index | None = None
-        for one in reversed(todo):
-            if index is None and one.before is not None:
-                known = self._indexes.get(one.before)
-                index = known[2] if known else self._index_of(one.before, None)
-            index = self._index_of(one.path, index.end if index else None)
-            self._indexes.pop(one.path, None)
-            self._indexes[one.path] = (one.identity, one.size, index)
-        for path in list(self._indexes)[:-KEPT]:
-            del self._indexes[path]
-        assert index is not None  # noqa: S101 - there was one to do at least
-        return index
-
-    def _has(self, path: str) -> bool:
-        places = _places(path, self.asked.settings.get("index"))
-        return path in self._indexes or any(place.is_file() for place in places)
-
-    def _index_of(self, path: str, begin: bytes | None) -> Index:
-        return index_of(
-            path,
-            self.settings,
-            begin=begin,
-            keep=bool(self.asked.settings.get("keep_index", True)),
-            folder=self.asked.settings.get("index"),
-            as_kept=True,
-        )
-
-    def state_at(self, seen: Seen, offset: int) -> bytes:
-        """What is known at a boundary between two frames: from the nearest chunk before it, it is not far."""
-        index = self.index(seen)
-        at = max(i for i, chunk in enumerate(index.chunks) if chunk.offset <= offset)
-        start, state = index.chunks[at].offset, index.snapshots[at]
-        if start == offset:
-            return state
-        scan = Scan(self.settings)
-        source = open_bytes(seen.path)
-        try:
-            for _ in scan.rows(source, Range(start, offset, state)):
-                pass
-        finally:
-            source.close()
-        return scan.snapshot()
-
-    def ranges(self, seen: Seen, start: int, stop: int, split: int) -> list[Range]:
-        """A part of a file, cut where chunks begin, into pieces of about this size."""
-        index = self.index(seen)
-        found = [Range(start, stop, self.state_at(seen, start))]
-        for i, chunk in enumerate(index.chunks):
-            if start < chunk.offset < stop and chunk.offset - found[-1].start >= split:
-                found[-1].stop = chunk.offset
-                found.append(Range(chunk.offset, stop, index.snapshots[i]))
         return found
 
+    def _is(self, path: str, now: Stat, mode: int) -> Seen | str | None:
+        """A file with a frame; one without; or why it cannot be read."""
+        if not stat.S_ISREG(mode):
+            return f"{path} is no file"
+        if now[0] <= HEADER_BYTES:
+            return None
+        try:
+            first = first_of(path, self.settings)
+        except CaptureError as error:
+            return str(error)
+        return None if first is None else Seen(path, now, first, *_recording(path, self._chain))
 
-def _in_order(found: dict[str, Seen], chain: str) -> list[Seen]:
-    """Files by their first frames, each knowing which one it goes on from."""
+    def look(self) -> Look:
+        """What stands there now: the same object as before, if nothing has changed."""
+        stats: dict[str, Stat] = {}
+        modes: dict[str, int] = {}
+        for path in self._paths():
+            try:
+                found = os.stat(path)  # noqa: PTH116 - of thousands
+            except OSError:
+                continue  # deleted while we looked, or a link to nowhere
+            stats[path] = found.st_size, found.st_mtime_ns, found.st_ino
+            modes[path] = found.st_mode
+        if stats == self._stats:
+            return self._look
+        now = time.monotonic()
+        known: dict[str, tuple[Stat, Seen | str | None]] = {}
+        for path, one in stats.items():
+            held = self._known.get(path)
+            if held is None or held[0] != one:
+                self._since[path] = now
+                held = one, self._is(path, one, modes[path])
+            known[path] = held
+        for path in self._since.keys() - stats.keys():
+            del self._since[path]
+        self._stats, self._known = stats, known
+        last: dict[str, Seen] = {}
+        files = []
+        listed = [is_ for _, is_ in known.values() if isinstance(is_, Seen)]
+        for seen in sorted(listed, key=lambda seen: seen.place, reverse=True):
+            files.append(replace(seen, goes_on=seen.recording in last))
+            last[seen.recording] = seen
+        odd = {path: (held, is_) for path, (held, is_) in known.items() if isinstance(is_, str)}
+        self._look = Look(files[::-1], odd)
+        return self._look
 
-    def by_time(seen: Seen) -> tuple[int, list[tuple[int, int | str]]]:
-        return seen.first_ns, order_of(seen.name)
+    def forget(self, path: str) -> None:
+        """It was not what it seemed: look again."""
+        self._stats.pop(path, None)
+        self._known.pop(path, None)
 
-    linked: list[Seen] = []
-    for group in recordings(members(list(found), chain)):
-        files = sorted((found[str(member.source)] for member in group), key=by_time)
-        for i, one in enumerate(files):
-            before = files[i - 1].path if i else None
-            goes_on = i + 1 < len(files)
-            linked.append(replace(one, before=before, goes_on=goes_on))
-    return sorted(linked, key=by_time)
+    def settled(self, path: str, one: Stat) -> bool:
+        """Whether a file has not changed for a while: by its own time, or by what was seen of it."""
+        seen = time.monotonic() - self._since.get(path, time.monotonic())
+        return seen >= self.asked.settle or abs(time.time() - one[1] / 1e9) >= self.asked.settle

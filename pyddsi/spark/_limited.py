@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyddsi.spark.stream import Follower, Offset
+from pyddsi.spark.stream import Follower
 
 __all__ = ["Limited"]
 
@@ -29,7 +29,6 @@ class Limited(Follower, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """How far the next batch goes."""
-        at = Offset.of(start)
         files, size = float(self.asked.max_files), float(self.asked.max_bytes or math.inf)
         if isinstance(limit, ReadAllAvailable):
             files = size = math.inf
@@ -37,8 +36,9 @@ class Limited(Follower, SupportsTriggerAvailableNow):
             files = limit.max_files
         elif isinstance(limit, ReadMaxBytes):
             size = limit.max_bytes
-        return self._after(at, self._can(at), files, size).kept()
+        return self._after(start, files, size)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """From now on nothing counts that comes later."""
-        self._frozen = self.folder().look()
+        self._frozen = self.planner().folder.look()
+        self._next_look = 0.0

@@ -61,6 +61,9 @@ class Asked:
     settle: float = 2.0
     tail: bool = False
     skip_missing: bool = False
+    bad_fails: bool = False
+    log: str | None = None
+    file_age: float = 7 * 86400.0
 
     def open(self, paths: tuple[str, ...] | None = None) -> capture.Capture:
         """The captures, on the machine where this runs."""
@@ -177,6 +180,9 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "settle": _seconds,
     "tail": _switch,
     "onMissing": _one_of("fail", "skip"),
+    "onBad": _one_of("skip", "fail"),
+    "logDir": _text,
+    "maxFileAge": _seconds,
 }
 KNOWN = tuple(name for name in _READ if name != "paths")
 """The names of all options, as the documents write them."""
@@ -299,6 +305,9 @@ def read(options: Mapping[str, str]) -> Asked:
         settle=values.get("settle", 2.0),
         tail=values.get("tail", False),
         skip_missing=values.get("onMissing") == "skip",
+        bad_fails=values.get("onBad") == "fail",
+        log=_path(values["logDir"]) if "logDir" in values else None,
+        file_age=values.get("maxFileAge", 7 * 86400.0),
     )
     if not asked.paths:
         raise ValueError(

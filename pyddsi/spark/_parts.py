@@ -91,6 +91,11 @@ class Piece:
         state = None if part.snapshot is None else zlib.compress(part.snapshot, 1)
         return cls(path, number, head, part.start, part.stop, state)
 
+    @property
+    def packed(self) -> bool:
+        """Places are then those in what is packed."""
+        return is_packed(self.path)
+
     def range(self) -> Range:
         """As a scan takes it."""
         state = None if self.state is None else zlib.decompress(self.state)
@@ -152,7 +157,8 @@ def request_of(asked: Asked, names: tuple[str, ...], run: Capture | None = None)
 # ---- planning ----
 
 
-def _is_packed(path: str) -> bool:
+def is_packed(path: str) -> bool:
+    """Whether it has to be read from its beginning."""
     source = open_bytes(path)
     try:
         return not source.seekable
@@ -214,7 +220,7 @@ class _Planner:
             if (
                 self.asked.split == "file"
                 or size <= self.split
-                or any(_is_packed(_path(member)) for member in group)
+                or any(is_packed(_path(member)) for member in group)
             ):
                 yield self.whole(group)
             else:

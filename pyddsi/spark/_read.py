@@ -57,7 +57,7 @@ def _check_file(piece: Piece, home: Home) -> None:
             f"read ({error.strerror}); put captures where every executor sees them under one name, such as a shared "
             f"folder; `pyddsi spark doctor PATH` shows who sees it"
         ) from None
-    if found != piece.head or size < (piece.stop or 0):
+    if found != piece.head or (size < (piece.stop or 0) and not piece.packed):
         where = "since the query was planned" if host == home.host else f"on {host}"
         raise MissingError(
             f"{piece.path} is another file {where} than it was on {home.host}: it "
@@ -119,10 +119,18 @@ def _fitted(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatc
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _read_run(run: Run, part: Part, settings: Settings, *, failfast: bool) -> Iterator[Any]:
+def _read_run(
+    run: Run, part: Part, settings: Settings, *, failfast: bool, skip_missing: bool
+) -> Iterator[Any]:
     scan = Scan(settings, part.request)
     for piece in run.pieces:
-        _check_file(piece, part.home)
+        try:
+            _check_file(piece, part.home)
+        except MissingError as error:
+            if not skip_missing:
+                raise
+            warnings.warn(f"{error}; passed over (onMissing=skip)", CaptureWarning, stacklevel=2)
+            continue
         source = open_bytes(piece.path)
         try:
             scan.begin(piece.number)
@@ -142,9 +150,5 @@ def read_part(
     """The rows of a part."""
     _check_home(part.home)
     for run in part.runs:
-        try:
-            yield from _fitted(_read_run(run, part, settings, failfast=failfast), schema)
-        except MissingError as error:
-            if not skip_missing:
-                raise
-            warnings.warn(f"{error}; passed over (onMissing=skip)", CaptureWarning, stacklevel=2)
+        rows = _read_run(run, part, settings, failfast=failfast, skip_missing=skip_missing)
+        yield from _fitted(rows, schema)

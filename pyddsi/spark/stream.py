@@ -1,24 +1,22 @@
 """
-A stream over a folder of captures that are still being made: rotated files, rings that use names again, files that grow.
+A stream over a folder of captures that are still being made: rotated files, rings that use names again, files that grow, copies
+that arrive late, in pieces, side by side.
 
-    folder ─► which files, how far ─► offset: how far of each ─► parts of what lies between two offsets
-    _folder.py
+    folder ─► what stands there ─► plan: ranges of files, and what is known ─► log ─► parts
+    _folder.py                     where each begins            _walk.py      _log.py
 
-How far a stream has come is an offset, small whatever the years bring:
+Each byte of each capture that stands in the folder is read once, or named in a warning or an error; and a batch that is run again has
+the same rows. To that end
 
-    {"v": 1, "files": 17, "done": ["run_00016.pcapng", 1795000000000000000], "open": {"run_00017.pcapng": ["18e...", 4096, 0]}}
+    a batch       is fixed when it is planned, and stands in the stream's own log before Spark hears of it
+    an offset     says which log, and how many batches: {"v": 2, "stream": "5e1c...", "batch": 17, "files": 40, "told": 0}
+    a file        is known by its first frame and by what was read of it, whatever it is called; it is read to its last whole frame,
+                  and read on when more comes. No file is ever done
+    what is known where a file goes on is kept with how far it was read; a new one begins with what is known of the one before it in its
+                  recording
 
-    files    begun so far: how many a batch has is the difference, so that one that vanished is missed
-    done     a name and a time: files with no later name and no later first frame are done. A ring that uses a name again
-             has a later time, a clock that was set back has a later name
-    open     the others: their identity, how many bytes were read, and whether it was finished then
-
-A file is finished when its recording goes on in another one, or when it has not changed for `settle` seconds. It is read then; with
-tail=on it is read before that as far as it is whole. One that is finished by silence alone stays open, and is read on if it grows.
-
-What is known where a range begins lies in the index of its file, and the index of a file begins with what was known at the end
-of the one before it when it was first made. So nothing of it is in Spark, and a batch that is planned again after a restart has the
-same rows. Others who read the folder use the same indexes: a stream that must not depend on them has its own `indexDir`.
+With tail=off a file waits until it has not changed for a while, or its recording goes on in another one. That is all that `settle` is
+for: fewer and larger batches. What comes later is never lost.
 
 What a stream does not have is an end. So the tables whose rows come at the end of a capture cannot be streamed.
 """
@@ -26,18 +24,20 @@ What a stream does not have is an end. So the tables whose rows come at the end 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyddsi.capture._capture import CaptureWarning
 from pyddsi.errors import CaptureError
-from pyddsi.spark._files import file_key
-from pyddsi.spark._folder import Folder, Seen, order_of
+from pyddsi.spark._folder import Folder, Look, home_of
+from pyddsi.spark._log import Log
+from pyddsi.spark._memory import Plan
 from pyddsi.spark._options import Asked
 from pyddsi.spark._parts import (
     Home,
@@ -49,116 +49,53 @@ from pyddsi.spark._parts import (
     request_of,
     usual_split,
 )
+from pyddsi.spark._planner import Planner
 from pyddsi.spark.schema import arrow_schema, checked
 
 __all__ = ["STREAMED", "stream_reader"]
 
 STREAMED = ("packets", "messages", "events", "declarations", "rates", "flows", "endpoints")
-
-
-# ---- offsets ----
-
-
-@dataclass(frozen=True)
-class Open:
-    """How far a file was read that is not done."""
-
-    identity: str
-    read: int
-    finished: bool
+LOGS = ".pyddsi-streams"
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Offset:
     """How far a stream has come; see the top."""
 
+    stream: str = ""
+    batch: int = 0
     files: int = 0
-    done: tuple[str, int] | None = None
-    open: dict[str, Open] = field(default_factory=dict)
+    told: int = 0
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Offset:
         """From what Spark has kept."""
-        if found.get("v") != 1:
+        if found.get("v") != VERSION:
             raise CaptureError(
                 f"the checkpoint is of another version of pyddsi: it has offsets of version {found.get('v')!r}, and this one "
-                f"reads 1; go on with that version, or begin with a new checkpoint"
+                f"reads {VERSION}; go on with that version, or begin with a new checkpoint"
             )
-        done = found["done"]
         return cls(
-            int(found["files"]),
-            None if done is None else (str(done[0]), int(done[1])),
-            {name: Open(str(i), int(r), bool(f)) for name, (i, r, f) in found["open"].items()},
+            str(found["stream"]), int(found["batch"]), int(found["files"]), int(found["told"])
         )
 
     def kept(self) -> dict[str, Any]:
         """As Spark keeps it."""
-        opened = {
-            name: [one.identity, one.read, int(one.finished)]
-            for name, one in sorted(self.open.items())
+        return {
+            "v": VERSION,
+            "stream": self.stream,
+            "batch": self.batch,
+            "files": self.files,
+            "told": self.told,
         }
-        return {"v": 1, "files": self.files, "done": list(self.done or ()) or None, "open": opened}
-
-    def is_done(self, seen: Seen) -> bool:
-        """Whether a file has been read to its end."""
-        if self.done is None:
-            return False
-        name, time_ns = self.done
-        return order_of(seen.name) <= order_of(name) and seen.first_ns <= time_ns
-
-    def read_of(self, seen: Seen) -> Open | None:
-        """How far an open file was read."""
-        found = self.open.get(seen.name)
-        return found if found is not None and found.identity == seen.identity else None
-
-    def with_done(self, seen: Seen) -> tuple[str, int]:
-        """The mark that has this file behind it, too."""
-        if self.done is None:
-            return seen.name, seen.first_ns
-        name, time_ns = self.done
-        return max(name, seen.name, key=order_of), max(time_ns, seen.first_ns)
-
-
-@dataclass(frozen=True)
-class Can:
-    """How far a file can be read now: to this byte; `closed`: and then it is done."""
-
-    seen: Seen
-    stop: int
-    finished: bool
-    closed: bool
-
-
-def advanced(at: Offset, files: Iterable[Can], files_max: float, bytes_max: float) -> Offset:
-    """The offset after a batch of no more files and bytes than that, but of one file at least."""
-    opened: dict[str, Open] = {}
-    left = [one for one in files if not at.is_done(one.seen)]
-    begun = taken = size = 0
-    for one in left:
-        before = at.read_of(one.seen)
-        more = one.stop - (before.read if before else 0)
-        full = taken >= files_max or size >= bytes_max
-        if more > 0 and not full:
-            opened[one.seen.name] = Open(one.seen.identity, one.stop, one.finished)
-            begun += before is None
-            taken, size = taken + 1, size + more
-        elif before is not None:
-            opened[one.seen.name] = Open(before.identity, before.read, one.finished and more <= 0)
-    done = at
-    for one in left:  # those that are done at the front are no longer named
-        found = opened.get(one.seen.name)
-        if found is None or found.read < one.stop or not one.closed:
-            break
-        del opened[one.seen.name]
-        done = Offset(done=done.with_done(one.seen))
-    return Offset(at.files + begun, done.done, opened)
-
-
-# ---- the readers ----
 
 
 class Follower(DataSourceStreamReader):
     """What both readers have in common. Spark makes one to plan with, and pickles another one to read with."""
+
+    pace = 20.0
+    """How many times longer than a look at the folder the time to the next one is: Spark asks a hundred times a second."""
 
     def __init__(self, asked: Asked, schema: StructType) -> None:
         if asked.table not in STREAMED:
@@ -174,90 +111,116 @@ class Follower(DataSourceStreamReader):
         self.wanted = schema
         self.names = checked(asked.table, schema)
         self.settings = asked.open(()).settings
-        self._folder: Folder | None = None
-        self._frozen: list[Seen] | None = None
-        self._missed: set[str] = set()
-
-    def folder(self) -> Folder:
-        """What is looked at, made when somebody looks."""
-        self._folder = self._folder or Folder(self.asked, self.settings)
-        return self._folder
+        self._planner: Planner | None = None
+        self._log: Log | None = None
+        self._of: Path | None = None  # the log of what the planner knows
+        self._frozen: Look | None = None
+        self._next_look = 0.0
+        self._begun = uuid.uuid4().hex[:16]
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Nothing has been read."""
         return Offset().kept()
 
+    # ---- the log ----
+
+    def _log_of(self, stream: str) -> Log:
+        if self._log is None or self._log.folder.name != stream:
+            folder = self.asked.log or home_of(self.asked.paths) / LOGS
+            settings = {
+                k: v for k, v in self.asked.settings.items() if k not in {"index", "keep_index"}
+            }
+            asked = {
+                "table": self.asked.table,
+                "path": list(self.asked.paths),
+                "settings": settings,
+            }
+            self._log = Log(Path(folder), stream, asked)
+        return self._log
+
+    def planner(self) -> Planner:
+        """What plans, made when somebody asks."""
+        if self._planner is None:
+            self._planner = Planner(self.asked, Folder(self.asked, self.settings))
+        return self._planner
+
     # ---- how far ----
 
-    def _can(self, at: Offset) -> list[Can]:
-        """How far every file can be read that is not done."""
-        folder = self.folder()
-        found = []
-        for seen in folder.look() if self._frozen is None else self._frozen:
-            if at.is_done(seen):
-                continue
-            finished = folder.finished(seen)
-            whole = finished or self.asked.tail
-            stop = seen.size if seen.goes_on else folder.whole(seen) if whole else 0
-            found.append(Can(seen, stop, finished, finished and folder.closed(seen)))
-        return found
+    def _planned(self, log: Log, batch: int, files_max: float, bytes_max: float) -> Plan | None:
+        """A batch that is new."""
+        planner = self.planner()
+        if planner.memory.batch != batch or self._of != log.folder:
+            planner.memory = log.memory(batch)
+        self._of = None  # what is known is not to be used again if this fails
+        plan = planner.plan(self._frozen or planner.folder.look(), files_max, bytes_max)
+        if plan is not None:
+            log.write(plan, planner.memory)
+        self._of = log.folder
+        return plan
 
-    def _missing(self, text: str) -> None:
-        if not self.asked.skip_missing:
+    def _after(self, start: dict[str, Any], files_max: float, bytes_max: float) -> dict[str, Any]:
+        """The offset after the next batch, which is planned if it was not; the same one if there is nothing to read."""
+        at = Offset.of(start)
+        log = self._log_of(at.stream or self._begun)
+        if at.batch and not log.has(at.batch):
             raise CaptureError(
-                f"{text}; with onMissing=skip the stream goes on without it, or keep files longer than the stream needs"
+                f"{log.folder} does not have what the stream has read; bring it back, name the folder that has it with the "
+                f"option logDir, or begin with a new checkpoint"
             )
-        if text not in self._missed:
-            self._missed.add(text)
-            warnings.warn(f"{text}; passed over (onMissing=skip)", CaptureWarning, stacklevel=2)
-
-    def _after(self, at: Offset, can: list[Can], files_max: float, bytes_max: float) -> Offset:
-        there = {one.seen.name: one.seen.identity for one in can}
-        for name, one in at.open.items():
-            if there.get(name) != one.identity and not one.finished:
-                self._missing(f"{name} is gone, and was read to byte {one.read} only")
-        return advanced(at, can, files_max, bytes_max)
+        if log.has(at.batch + 1):
+            plan: Plan | None = log.plan(at.batch + 1)
+        else:
+            begun = time.monotonic()
+            if begun < self._next_look:
+                return start
+            plan = self._planned(log, at.batch, files_max, bytes_max)
+            if plan is None:
+                now = time.monotonic()
+                self._next_look = now + self.pace * (now - begun)
+        if plan is None:
+            return start
+        return Offset(log.folder.name, plan.batch, plan.total, plan.told).kept()
 
     # ---- parts ----
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
         """What lies between two offsets."""
         first, last = Offset.of(start), Offset.of(end)
-        if first == last:
-            return []
-        folder, runs, begun = self.folder(), list[Run](), 0
-        named = {name for name, one in last.open.items() if first.open.get(name) != one}
-        for seen in folder.look():
-            before, after = first.read_of(seen), last.read_of(seen)
-            if first.is_done(seen) or (after is None and not last.is_done(seen)):
-                continue
-            begun += before is None
-            named.discard(seen.name)
-            if before == after and before is not None:
-                continue
-            stop = folder.whole(seen)
-            runs += self._runs(
-                seen, before.read if before else 0, min(after.read, stop) if after else stop
+        if first.batch and first.stream != last.stream:
+            raise CaptureError(
+                f"the checkpoint goes from one stream ({first.stream}) to another ({last.stream}); begin with a new checkpoint"
             )
-        lost = last.files - first.files - begun
-        if lost > 0 or named:
-            names = f", {', '.join(sorted(named))} among them" if named else ""
-            self._missing(
-                f"{max(lost, len(named))} files of a batch are gone before they were read{names}"
-            )
+        runs: list[Run] = []
+        for batch in range(first.batch + 1, last.batch + 1):
+            runs += self._runs(self._log_of(last.stream).plan(batch))
         home, request = Home.here(), request_of(self.asked, self.names)
         split = self.asked.split_bytes or usual_split(sum(run.size for run in runs))
-        return [Part(home, request, run) for run in bundled(runs, split)]
+        return [Part(home, request, made) for made in bundled(runs, split)]
 
-    def _runs(self, seen: Seen, start: int, stop: int) -> Iterator[Run]:
-        split = self.asked.split_bytes or usual_split(stop - start)
-        if stop <= start:
-            return
-        head = fingerprint(seen.path, min(4096, stop))
-        number = file_key(seen.path)
-        for part in self.folder().ranges(seen, start, stop, split):
-            piece = Piece.of(seen.path, number, head, part)
-            yield Run((piece,), whole=False, size=(part.stop or stop) - part.start)
+    def _runs(self, plan: Plan) -> Iterator[Run]:
+        if plan.layout != Home.here().layout:
+            raise CaptureError(
+                f"batch {plan.batch} was planned with another version of pyddsi, and has not been read yet; run the query with "
+                f"that version once, then with this one"
+            )
+        files = {known.id: known for known in plan.files}
+        for run in plan.runs:
+            pieces = []
+            for one in run:
+                known = files[one.id]
+                path = self.planner().where(known)
+                if path is None:
+                    self.planner().missing(
+                        f"{known.path} was to be read from byte {one.start} to {one.stop}, and is gone or another file"
+                    )
+                    continue
+                state = plan.states[one.state] if one.state is not None and one.state >= 0 else None
+                pieces.append(
+                    Piece(path, known.number, fingerprint(path), one.start, one.stop, state)
+                )
+            if pieces:
+                size = sum((piece.stop or 0) - piece.start for piece in pieces)
+                yield Run(tuple(pieces), whole=False, size=size)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The batches of one part."""
@@ -276,15 +239,15 @@ class Follower(DataSourceStreamReader):
 class Unlimited(Follower):
     """For Spark before 4.2, which asks how far there is without saying how far it is: it takes everything."""
 
-    _at = Offset()
+    _at: dict[str, Any] | None = None
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - as it was called then
         """All that there is. Where to go on from, the last plan has told; after a restart Spark plans what it has done."""
-        return self._after(self._at, self._can(self._at), math.inf, math.inf).kept()
+        return self._after(self._at or self.initialOffset(), math.inf, math.inf)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
         """What lies between two offsets."""
-        self._at = Offset.of(end)
+        self._at = end
         return super().partitions(start, end)
 
 

@@ -55,9 +55,13 @@ class Query:
         return self.source.streamReader(self.source.schema())
 
     def _reader(self) -> Any:
-        if self.unlimited:
-            return stream.Unlimited(self.source.asked, self.source.schema())
-        return self._of_spark()
+        made = (
+            stream.Unlimited(self.source.asked, self.source.schema())
+            if self.unlimited
+            else self._of_spark()
+        )
+        made.pace = 0.0
+        return made
 
     def reader(self) -> Any:
         """The reader that is asked next."""

@@ -16,7 +16,9 @@ def test_limits(folder: Path) -> None:
     """A stream that begins over a full folder would read all of it in one batch."""
     sizes = [put(folder, i, p).stat().st_size for i, p in enumerate(parts_of(traffic(1).frames, 6))]
     query = Query(folder)
-    assert {row["file"] for row in query.batch(ReadMaxFiles(1))} == {file_key("run_00000.pcap")}
+    assert {row["file"] for row in query.batch(ReadMaxFiles(1))} == {
+        file_key(str(folder / "run_00000.pcap"))
+    }
     by_two = Query(folder, maxFilesPerTrigger="2")
     assert by_two.reader().getDefaultReadLimit() == ReadMaxFiles(2)
     assert [len({r["file"] for r in by_two.batch(ReadMaxFiles(2))}) for _ in range(4)] == [
@@ -25,11 +27,19 @@ def test_limits(folder: Path) -> None:
         2,
         0,
     ]
-    assert by_two.offsets[-1] == Query(folder).latest()
+    assert [one["files"] for one in by_two.offsets] == [0, 2, 4, 6]
     limit = sizes[0] + 1
     by_bytes = Query(folder, maxBytesPerTrigger=str(limit))
     assert by_bytes.reader().getDefaultReadLimit() == ReadMaxBytes(limit)
     assert len({row["file"] for row in by_bytes.batch(ReadMaxBytes(limit))}) == 2
+
+
+def test_less_than_a_file(folder: Path) -> None:
+    """A batch of nothing would be made for ever, where the first file alone is larger than the limit."""
+    put(folder, 0, traffic(1).frames)
+    query = Query(folder, maxBytesPerTrigger="10")
+    assert query.batch(ReadMaxBytes(10))
+    assert query.batch(ReadMaxBytes(10)) == []
 
 
 def test_available_now_ends(folder: Path) -> None:

@@ -6,19 +6,18 @@ everything but its offset wherever a query could be restarted.
 from __future__ import annotations
 
 import json
-import math
 import random
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from pyddsi.capture import _index
 from pyddsi.capture._capture import CaptureWarning
+from pyddsi.capture._files import order_of
 from pyddsi.errors import CaptureError
-from pyddsi.spark import stream
+from pyddsi.spark import _walk
 from pyddsi.spark._files import file_key
-from pyddsi.spark._folder import Seen, order_of
 from tests.capture.traffic import traffic, write
 from tests.spark.frames import Row, one_reader
 from tests.spark.queries import Query, parts_of, put, restarted, settled, whole, without_file
@@ -48,9 +47,9 @@ def test_unfinished_files_wait(folder: Path) -> None:
     query = Query(folder, settle="60")
     assert query.batch() == []
     write(folder / "run_00001.pcap", second)
-    assert {row["file"] for row in query.batch()} == {file_key("run_00000.pcap")}
+    assert {row["file"] for row in query.batch()} == {file_key(str(folder / "run_00000.pcap"))}
     settled(folder / "run_00001.pcap")
-    assert {row["file"] for row in query.batch()} == {file_key("run_00001.pcap")}
+    assert {row["file"] for row in query.batch()} == {file_key(str(folder / "run_00001.pcap"))}
 
 
 def test_nothing_to_read_yet(folder: Path) -> None:
@@ -71,7 +70,7 @@ def test_nothing_to_read_yet(folder: Path) -> None:
 
 def test_tail(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A growing file would not be read until it is done; or rows at the places where reading stopped would be other ones."""
-    monkeypatch.setattr(_index, "CHUNK_BYTES", 9_000)
+    monkeypatch.setattr(_walk, "CHUNK_BYTES", 9_000)
     frames = traffic(7, packets=500, repeat=0.2).frames
     data = write(tmp_path / "all.pcap", frames).read_bytes()
     path = folder / "run_00000.pcap"
@@ -98,7 +97,8 @@ def test_silence_and_then_more(tmp_path: Path, folder: Path) -> None:
         path.write_bytes(data[:at])
         assert query.batch() == []
         settled(path)
-        found += query.batch()
+        with pytest.warns(CaptureWarning, match="is cut off") if at < len(data) else nullcontext():
+            found += query.batch()
     assert without_file(found) == without_file(whole(tmp_path, frames))
 
 
@@ -110,11 +110,12 @@ def test_ring(tmp_path: Path, folder: Path) -> None:
     for number, part in enumerate(parts_of(frames, 7)):
         put(folder, number % 3, part, name="ring_{}.pcap")
         found += query.batch()
-        assert len(query.offsets[-1]["open"]) <= 3
     assert without_file(found) == without_file(whole(tmp_path, frames))
     recording = Query(folder)  # what is left, in the order of time
     places = [row["file"] for row in recording.batch()]
-    assert list(dict.fromkeys(places)) == [file_key(f"ring_{n}.pcap") for n in (1, 2, 0)]
+    assert list(dict.fromkeys(places)) == [
+        file_key(str(folder / f"ring_{n}.pcap")) for n in (1, 2, 0)
+    ]
 
 
 def test_offsets_stay_small(folder: Path) -> None:
@@ -126,7 +127,7 @@ def test_offsets_stay_small(folder: Path) -> None:
         query.batch()
         if number > 3:
             (folder / f"run_{number - 3:05d}.pcap").unlink()
-    assert len(json.dumps(query.offsets[-1])) < 200
+    assert len(json.dumps(query.offsets[-1])) < 100
     assert query.offsets[-1]["files"] == 40
 
 
@@ -138,10 +139,11 @@ def test_same_rows_again(folder: Path) -> None:
     for number, part in enumerate(parts_of(frames, 6)):
         put(folder, number, part)
         batches.append(query.batch())
-    (folder / "run_00000.pcap").unlink()  # which has been read, and is needed for nothing
-    for number in range(1, 6):
+    (folder / "run_00000.pcap").rename(folder / "old.pcap")  # which does not matter
+    (folder / "run_00001.pcap").rename(folder / "run_00007.pcap")
+    for number in range(6):
         assert query.between(query.offsets[number], query.offsets[number + 1]) == batches[number]
-    assert not (folder / "run_00000.pcap.pyddsi-index").exists()
+    assert query.batch() == []
 
 
 def test_missing(folder: Path) -> None:
@@ -151,15 +153,22 @@ def test_missing(folder: Path) -> None:
     query, skipping = Query(folder), Query(folder, onMissing="skip")
     start, end = query.offsets[0], query.latest()
     (folder / "run_00001.pcap").unlink()
-    with pytest.raises(CaptureError, match=r"1 files of a batch are gone .*onMissing=skip"):
+    with pytest.raises(CaptureError, match=r"run_00001\.pcap was to be read .*onMissing=skip"):
         query.between(start, end)
-    with pytest.warns(
-        CaptureWarning, match="1 files of a batch are gone before they were read; passed over"
-    ):
+    with pytest.warns(CaptureWarning, match=r"run_00001\.pcap was to be read .* passed over"):
         assert len({row["file"] for row in skipping.between(start, end)}) == 3
-    (folder / "run_00003.pcap").unlink()
-    with pytest.raises(CaptureError, match=r"run_00003\.pcap among them"):
-        query.between(start, end)
+
+
+def test_gone_before_it_was_read(folder: Path) -> None:
+    """A file that was seen, and deleted before its turn came, would be missing in silence."""
+    for number, part in enumerate(parts_of(traffic(1).frames, 3)):
+        put(folder, number, part)
+    path = write(folder / "other.pcap", traffic(2).frames)  # just now
+    query = Query(folder, kept=True, settle="60")
+    assert len({row["file"] for row in query.batch()}) == 3
+    path.unlink()
+    with pytest.raises(CaptureError, match=r"other\.pcap is gone, and was read to byte 0 only"):
+        query.batch()
 
 
 def test_missing_while_it_is_read(folder: Path) -> None:
@@ -191,7 +200,7 @@ def test_two_recordings(tmp_path: Path, folder: Path) -> None:
         put(folder, number, parts_of(one, 3)[number], name="one_{}.pcap")
         put(folder, number, parts_of(two, 3)[number], name="two_{}.pcap")
         found += query.batch()
-    keys = {file_key(f"one_{n}.pcap") for n in range(3)}
+    keys = {file_key(str(folder / f"one_{n}.pcap")) for n in range(3)}
     mine = [row for row in found if row["file"] in keys]
     assert without_file(mine) == without_file(whole(tmp_path, one))
     theirs = [row for row in found if row["file"] not in keys]
@@ -207,7 +216,7 @@ def test_clock_set_back(folder: Path) -> None:
     put(folder, 0, early)
     assert query.batch()
     put(folder, 1, late)
-    assert {row["file"] for row in query.batch()} == {file_key("run_00001.pcap")}
+    assert {row["file"] for row in query.batch()} == {file_key(str(folder / "run_00001.pcap"))}
 
 
 def test_names_are_counted() -> None:
@@ -248,24 +257,17 @@ def test_places(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(CaptureError, match="is one file, and a stream is over a folder"):
         Query(path).batch()
     settled(write(folder / "other.pcap", traffic(2).frames))
-    assert {row["file"] for row in Query(folder / "run_*").batch()} == {file_key("run_00000.pcap")}
+    assert {row["file"] for row in Query(folder / "run_*").batch()} == {
+        file_key(str(folder / "run_00000.pcap"))
+    }
     (folder / "notes.txt").write_text("no capture")
     assert len({row["file"] for row in Query(folder).batch()}) == 2
 
 
-def test_no_capture(folder: Path) -> None:
-    """A file with the name of a capture that is none would be passed over in silence."""
-    (folder / "run_00000.pcap").write_bytes(
-        b"this is text, and long enough for a header and a frame " * 4
-    )
-    with pytest.raises(CaptureError, match="is not a capture"):
-        Query(folder).batch()
-
-
 def test_old_checkpoint(folder: Path) -> None:
     """Offsets of another version would be misread."""
-    with pytest.raises(CaptureError, match="has offsets of version 2, and this one reads 1"):
-        Query(folder).between({"v": 2}, {"v": 2})
+    with pytest.raises(CaptureError, match="has offsets of version 1, and this one reads 2"):
+        Query(folder).between({"v": 1}, {"v": 1})
 
 
 def test_added_tables(tmp_path: Path, folder: Path) -> None:
@@ -279,15 +281,6 @@ def test_added_tables(tmp_path: Path, folder: Path) -> None:
     wanted = one_reader(write(tmp_path / "whole.pcap", frames), "rates", ["messages", "bytes"])
     for name in ("messages", "bytes"):
         assert sum(row[name] for row in found) == sum(row[name] for row in wanted)
-
-
-def test_order_of_limits() -> None:
-    """A batch of nothing would be made for ever, where the first file alone is larger than the limit."""
-    seen = Seen("a_1.pcap", "x", 1, 1000, 0.0)
-    can = [stream.Can(seen, 1000, finished=True, closed=True)]
-    after = stream.advanced(stream.Offset(), can, 1, 10)
-    assert (after.files, after.done) == (1, ("a_1.pcap", 1))
-    assert stream.advanced(after, can, math.inf, math.inf) == after
 
 
 def test_in_spark(spark: SparkSession, tmp_path: Path, folder: Path) -> None:
