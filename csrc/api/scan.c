@@ -259,6 +259,12 @@ int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size
     return pdi_scan_packet(scan->core, data, size, used, packet);
 }
 
+int pyddsi_scan_packet_from(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                            pyddsi_packet *packet, pyddsi_line *line, int64_t from_ns, int absolute)
+{
+    return pdi_scan_packet_from(scan->core, data, size, used, packet, line, from_ns, absolute != 0);
+}
+
 int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                      pyddsi_item *item)
 {

@@ -134,6 +134,8 @@ int pdi_scan_tell(struct pdi_scan *scan, int table, uint64_t columns);
 /* As pyddsi_scan_packet. */
 int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                     pyddsi_packet *packet);
+int pdi_scan_packet_from(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                         pyddsi_packet *packet, pyddsi_line *line, int64_t from_ns, bool absolute);
 
 int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                   pyddsi_item *item);

@@ -37,6 +37,52 @@ int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, siz
     return status == PYDDSI_SHORT ? PYDDSI_OK : status;
 }
 
+static void line_go(pyddsi_line *line, const pyddsi_packet *packet)
+{
+    int64_t at;
+    line->packets++;
+    if (packet->decode == PYDDSI_DECODE_STREAM) {
+        line->packets--;
+        line->broken++;
+        return;
+    }
+    line->streams += packet->source.kind > 6;
+    if (packet->time_ns == PDI_TIME_NONE) {
+        return;
+    }
+    if (!line->begun) {
+        line->begun = 1;
+        line->zero_ns = packet->time_ns;
+    }
+    if (__builtin_sub_overflow(packet->time_ns, line->zero_ns, &at) ||
+        at < line->now_ns - line->back_ns || at - line->now_ns > line->ahead_ns) {
+        line->steps++;
+        line->zero_ns = packet->time_ns - line->now_ns;
+        return;
+    }
+    line->now_ns = at > line->now_ns ? at : line->now_ns;
+}
+
+int pdi_scan_packet_from(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                         pyddsi_packet *packet, pyddsi_line *line, int64_t from_ns, bool absolute)
+{
+    int status;
+    bool early;
+    *used = 0;
+    do { /* a packet each time, or the end */
+        size_t some;
+        status = pdi_scan_packet(scan, data + *used, size - *used, &some, packet);
+        *used += some;
+        if (status != PYDDSI_OK || packet->number == 0) {
+            return status;
+        }
+        line_go(line, packet);
+        int64_t at = absolute ? packet->time_ns : line->now_ns;
+        early = packet->decode == PYDDSI_DECODE_STREAM || (at != PDI_TIME_NONE && at < from_ns);
+    } while (early);
+    return status;
+}
+
 /* ---- datagram by datagram, whosever they are ---- */
 
 static void part_item(const struct pdi_part *part, pyddsi_item *item)

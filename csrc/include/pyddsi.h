@@ -1400,6 +1400,23 @@ typedef struct {
  * scan without a table. */
 int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
                        pyddsi_packet *packet);
+
+/* The times of a recording as one line from 0 on: a packet is never before the one before it. A step back by more than
+ * |back_ns|, and a leap by more than |ahead_ns|, is a clock that was set: there the line goes on without a pause. */
+typedef struct {
+    int64_t back_ns;
+    int64_t ahead_ns;
+    int64_t zero_ns;                   /* the time that is 0 on the line, */
+    int64_t now_ns;                    /* and where on it the last packet is */
+    uint64_t steps;                    /* so often the clock was set */
+    uint64_t packets, streams, broken; /* so far; of these by TCP; and that could not be read on */
+    uint8_t begun;                     /* 1: zero_ns is known */
+} pyddsi_line;
+
+/* As pyddsi_scan_packet, up to the next packet at |from_ns| on the line or behind it; |absolute|: since 1970. */
+int pyddsi_scan_packet_from(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,
+                            pyddsi_packet *packet, pyddsi_line *line, int64_t from_ns,
+                            int absolute);
 const pyddsi_note *pyddsi_scan_notes(const pyddsi_scan *scan);
 /* The same, up to the next datagram or TCP bytes, without a look at what they hold. A scan is used in one of these ways. */
 int pyddsi_scan_item(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,

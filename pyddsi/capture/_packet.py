@@ -9,7 +9,7 @@ from pyddsi import wire
 from pyddsi._native import ffi, lib
 from pyddsi.capture._bytes import Bytes
 from pyddsi.capture._datagram import Endpoint, endpoint_of
-from pyddsi.capture._scan import NONE, Request, Scan, Settings
+from pyddsi.capture._scan import NONE, Early, Request, Scan, Settings
 from pyddsi.errors import WireError
 
 __all__ = ["EVENTS", "Note", "Packet", "Packets"]
@@ -113,8 +113,11 @@ class Packets:
         where: str | None = None,
         start_ns: int | None = None,
         stop_ns: int | None = None,
+        *,
+        early: Early | None = None,
     ) -> None:
         self._source = source
+        self._early = early
         self._start_ns = start_ns
         self._stop_ns = stop_ns
         self.scan = Scan(settings, Request("messages", where=where, packets=True))
@@ -132,7 +135,7 @@ class Packets:
 
     def __iter__(self) -> Iterator[Packet]:
         scan = self.scan
-        for raw in scan.items(self._source, "packet"):
+        for raw in scan.items(self._source, "packet", self._early):
             if not self._within(raw.time_ns):
                 continue
             notes = lib.pyddsi_scan_notes(scan.raw)

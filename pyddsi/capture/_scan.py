@@ -21,7 +21,7 @@ from pyddsi.capture._table import column_bits, table_number
 from pyddsi.capture._where import compile_where
 from pyddsi.errors import CaptureError
 
-__all__ = ["Batch", "Problem", "Request", "Scan", "Settings"]
+__all__ = ["Batch", "Early", "Problem", "Request", "Scan", "Settings"]
 
 NONE = -(2**63)
 EVER = 2**63 - 1
@@ -124,6 +124,26 @@ class Range:
     stop: int | None = None
     """None: to the end of the file, where what is not over is told."""
     snapshot: bytes | None = None
+
+
+class Early:
+    """
+    Packets before a time, which the core passes over, some million a second. One is used for all files of a recording.
+
+    line: where it is on the recording's line of time
+    over: one was found that is not before it
+    """
+
+    def __init__(self, from_ns: int, *, absolute: bool, back_ns: int, ahead_ns: int) -> None:
+        self.line = ffi.new("pyddsi_line *", {"back_ns": back_ns, "ahead_ns": ahead_ns})
+        self.over = False
+        self._from = from_ns, absolute
+
+    def take(self, scan: Any, data: Any, size: int, used: Any, packet: Any) -> int:
+        """As pyddsi_scan_packet."""
+        status = lib.pyddsi_scan_packet_from(scan, data, size, used, packet, self.line, *self._from)
+        self.over = status == lib.PYDDSI_OK and packet.number != 0
+        return int(status)
 
 
 @dataclass
@@ -247,15 +267,20 @@ class Scan:
 
     # ---- packets and datagrams ----
 
-    def items(self, source: Bytes, kind: str) -> Iterator[Any]:
-        """Each packet of the protocol (`packet`), or datagram and TCP part (`item`), as the core has it, good until the next."""
+    def items(self, source: Bytes, kind: str, early: Early | None = None) -> Iterator[Any]:
+        """
+        Each packet of the protocol (`packet`), or datagram and TCP part (`item`), as the core has it, good until the next.
+
+        early: which packets the core is to pass over first
+        """
         window = Window(source)
         take = getattr(lib, f"pyddsi_scan_{kind}")
         item = ffi.new(f"pyddsi_{kind} *")
         broken: CaptureError | None = None
         ended = False
         while True:
-            status = take(self.raw, window.pointer, window.left, self.used, item)
+            place = self.raw, window.pointer, window.left, self.used, item
+            status = take(*place) if early is None or early.over else early.take(*place)
             found = status == lib.PYDDSI_OK and item.number
             if found:
                 yield item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from pyddsi import wire
 from pyddsi.capture import Endpoint
-from pyddsi.capture.replay import CoreReplay, Delivery, Pace, Packet, Recording
+from pyddsi.capture.replay import CoreReplay, Delivery, Pace, Packet, Recording, _core, survey
 from pyddsi.capture.write import write_datagrams
 from pyddsi.errors import ReplayError
 from pyddsi.testing import Sim
@@ -17,6 +18,7 @@ from tests.py.golden import CAPTURES
 from tests.py.test_replay_samples import ours
 
 ANSWERED = 9
+SILENT = CAPTURES / "client_nbiot_udp.pcap"
 
 
 def by_reader(core: CoreReplay) -> dict[int, list[bytes]]:
@@ -145,6 +147,63 @@ def test_filter_of_pieces(tmp_path: Path) -> None:
     )
     sizes = Counter(len(one.data) for one in CoreReplay(wanted, "10.0.0.2").deliveries())
     assert sizes[20_000] == 40
+
+
+def test_silence_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of a day would be a day of a node that asks who is there, all of which is remembered."""
+    path, data, passed = tmp_path / "x.pcap", bytearray(SILENT.read_bytes()), list[float]()
+    places, at = [], 24
+    while at < len(data):
+        places.append(at)
+        at += 16 + struct.unpack_from("<I", data, at + 8)[0]
+    for number, at in enumerate(places):
+        struct.pack_into("<I", data, at, struct.unpack_from("<I", data, at)[0] + number * 80_000)
+    path.write_bytes(data)
+
+    class Watched(Sim):
+        def run(self, seconds: float) -> int:
+            passed.append(seconds)
+            return super().run(seconds)
+
+    monkeypatch.setattr(_core, "Sim", Watched)
+    core = CoreReplay(Recording(path), "10.77.0.2")
+    list(core.deliveries())
+    assert sum(passed) < 61 * len(places)
+    assert sum(len(one.data) for one in core.said) <= _core.SAID_BYTES
+
+
+@pytest.mark.parametrize("bits", [0, 6, 57, 255, 2**60])
+def test_odd_lengths_and_places(tmp_path: Path, bits: int) -> None:
+    """A recording with an OPEN that no peer takes, or whose groups are none, would end in a traceback, or take all memory."""
+    path = tmp_path / "x.pcap"
+    one, two = Endpoint("10.0.0.1", 1), Endpoint("10.0.0.2", 2)
+    locators = [
+        "udp/239.2\udcea5.0.1:7447", "udp/239.255.0.1:77777", "udp/10.0.0.1:5", "udp/x:²", "udp/239.255.0.1:7447", "",
+    ]  # fmt: skip
+    bits_told = wire.Property(4, encoded(bits))
+    messages: list[tuple[Endpoint, Endpoint, wire.Message]] = [
+        (one, two, wire.Open(1, b"me", 50, locators, properties=[bits_told])),
+        (two, one, wire.Accept(b"me", b"you", 50, properties=[bits_told])),
+        (two, one, wire.Synch(0, reliable=True, sync=True)),
+        (two, one, wire.SData(0, 1, b"x", reliable=True)),
+    ]
+    write_datagrams(
+        path, [(i, a, b, wire.encode([what])) for i, (a, b, what) in enumerate(messages)]
+    )
+    recording = Recording(path, well_known=1)
+    core = CoreReplay(recording, one)
+    list(core.deliveries())
+    assert core.options["multicast_to"] == [("239.255.0.1", 7447)] * 2
+    assert survey(recording).samples == 1
+
+
+def encoded(number: int) -> bytes:
+    """As the wire has it."""
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
 
 
 def refused(

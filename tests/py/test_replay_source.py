@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import random
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from pyddsi import wire
+from pyddsi.capture import CaptureWarning
 from pyddsi.capture.replay import (
     Pace,
     Packet,
@@ -104,6 +107,47 @@ def test_times_that_cannot_be(tmp_path: Path) -> None:
     found = [packet.at_ns for packet in recording.wanted()]
     assert found == [0, ms, ms, 6 * ms, 6 * ms, 9 * ms, 9 * ms]
     assert recording.steps == 2
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_the_core_passes_over_the_same(tmp_path: Path, *, absolute: bool) -> None:
+    """Packets before the start would be passed over by other rules than those of the clock, so others would be played."""
+    rand = random.Random(7)
+    apart = [0, 1, 999_999_999, -1, -999_999_999, -2 * SECOND, 86_400 * SECOND, 86_401 * SECOND]
+    at, files = 400 * 86_400 * SECOND, [tmp_path / f"{i}.pcap" for i in range(3)]
+    for file in files:
+        lines: list[Row] = []
+        for i in range(200):
+            at += rand.choice(apart)
+            lines.append((at, rand.choice((ONE, TWO)), GROUP, sample(i)))
+        made(file, lines)
+    whole = Recording(files)
+    every = list(whole.heard())
+    assert whole.steps > 100
+    for number in (1, 2, 150, 399, 599):
+        packet = every[number][0]
+        assert packet.time_ns is not None
+        start = datetime.fromtimestamp(packet.time_ns // SECOND, UTC) if absolute else None
+        recording = Recording(files, start=start or Fraction(packet.at_ns, SECOND))
+        assert list(recording.wanted()) == [one for one, _ in every if recording.within(one)]
+        assert (recording.packets, recording.steps) == (len(every), whole.steps)
+        recording.check()
+    late = Recording(files, start=1e9)
+    with pytest.raises(ReplayError, match=r"of 600 packets in .* s there is none from 1e\+09 s"):
+        late.check()
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    """A folder or a pattern, which every other command takes, would be refused, or read in another order."""
+    files = [tmp_path / f"run_0000{i}.pcap" for i in range(1, 4)]
+    for i, file in enumerate(files):
+        made(file, [(SECOND + i, ONE, GROUP, sample(i))])
+    (tmp_path / "run_00004.pcap").touch()
+    (tmp_path / "notes.txt").write_text("no capture", encoding="ascii")
+    for what in (tmp_path, tmp_path / "*.pcap"):
+        with pytest.warns(CaptureWarning, match=r"run_00004.pcap is empty"):
+            recording = Recording(what)
+        assert [packet.data for packet in recording.wanted()] == [sample(i) for i in range(3)]
 
 
 def test_packets_without_a_time() -> None:

@@ -41,6 +41,10 @@ LEAD_NS = SECOND
 """Virtual time before the first packet."""
 LAST_SECONDS = 0.1
 """Virtual time after the last one."""
+PAUSE_NS, PAUSE_MAX_NS = 60 * SECOND, 3600 * SECOND
+LEASES = 4
+"""A pause lasts a minute of the node's time, or four leases: by then everything has happened that a silence leads to. An hour at most."""
+SAID_BYTES = 4 << 20
 ANSWERED = 9
 """The property of an ACCEPT that names the OPEN."""
 
@@ -78,7 +82,7 @@ class CoreReplay:
     options: of the node, where what the recording tells is not enough
 
     When it has been played, `digest` is that of the deliveries and of all that the node said, `drops` is what its ledger says,
-    and `said` are the packets that it sent.
+    and `said` are the packets that it sent, of a long recording the first ones.
     """
 
     def __init__(
@@ -100,6 +104,8 @@ class CoreReplay:
             raise ReplayError(
                 "a node's time is virtual and costs nothing: it cannot be fed flat out"
             )
+        if facts is None:
+            recording.check()
         self.facts = facts or Facts(recording.heard())
         self.side = self._found(side)
         self.options = self.facts.options(self.side, options or {})
@@ -133,17 +139,23 @@ class CoreReplay:
         fate: what becomes of each packet on its way to the node; None: all come once
         """
         sum_ = hashlib.blake2b(digest_size=16)
-        with Sim(1, defaults=self.options) as sim:
-            node = sim.node("ours")
+        with Sim(1, log_bytes=SAID_BYTES) as sim:
+            node = self._node(sim)
             sim.cut(
                 node, node
             )  # or it would hear itself, if its address is that of a recorded peer
             readers = self._declare(node)
             schedule = Schedule(self.pace)
+            longest = min(max(PAUSE_NS, LEASES * self.facts.lease_ns), PAUSE_MAX_NS)
+            left_out = 0
             last: Packet | None = None
             for i, (packet, messages) in enumerate(self.recording.heard()):
                 last = packet
-                wait = schedule.due(packet.at_ns, len(packet.data)) + LEAD_NS - sim.now_ns
+                due = schedule.due(packet.at_ns, len(packet.data)) + LEAD_NS
+                wait = due - left_out - sim.now_ns
+                if wait > longest:
+                    left_out += wait - longest
+                    wait = longest
                 if wait > 0:
                     sim.run(wait / SECOND)
                 meant = packet.target.multicast or packet.target == self.side
@@ -163,6 +175,14 @@ class CoreReplay:
             self.drops = node.drops()
             sum_.update(sim.digest.to_bytes(8, "little"))
         self.digest = sum_.hexdigest()
+
+    def _node(self, sim: Sim) -> Node:
+        try:
+            return sim.node("ours", **self.options)
+        except ValueError as error:
+            raise ReplayError(
+                f"{self.recording.name}: no node can be as {self.side} was: {error}"
+            ) from error
 
     def _declare(self, node: Node) -> dict[int, Subscriber]:
         """What the original declared, before anything else happens."""

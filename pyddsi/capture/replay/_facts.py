@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Any, TypeVar
 
 from pyddsi import wire
 from pyddsi._looks import FEATURES
+from pyddsi._values import SECOND
 from pyddsi.capture import Endpoint
-from pyddsi.capture.replay._samples import NUMBERED, SEQUENCE_BITS, properties
+from pyddsi.capture.replay._samples import NUMBERED, SEQUENCE_BITS, SEQUENCE_LENGTHS, properties
 from pyddsi.capture.replay._source import Packet
 from pyddsi.testing import NodeOptions
 
@@ -22,10 +24,23 @@ MULTICASTS_MAX = 8
 CONDUITS_MAX = 64
 """Conduits from here on are a recording's own: what was on no wire stands on them."""
 ORDER_MAX = 2048
-SEQUENCE_LENGTHS = range(7, 57)
 ID_MAX = 16
 LEASE_MAX = 21_474_836
 SLOTS_MAX = 4096
+
+
+def _group(locator: str) -> tuple[str, int] | None:
+    """The group that a locator means, or None: it is another, or no locator."""
+    kind, _, place = locator.partition("/")
+    address, _, port = place.rpartition(":")
+    try:
+        group = ip_address(address.strip("[]"))
+        number = int(port) if port.isascii() and port.isdecimal() else 0
+    except ValueError:
+        return None
+    if kind != "udp" or not group.is_multicast or not 0 < number < 65536:
+        return None
+    return str(group), number
 
 
 class Facts:
@@ -91,11 +106,15 @@ class Facts:
         """Where its multicast conduits go, as it tells in its HELLO or OPEN; one group may serve several."""
         found = []
         for locator in self._locators.get(side, ()):
-            kind, _, place = locator.partition("/")
-            address, _, port = place.rpartition(":")
-            if kind == "udp" and port.isdigit():
-                found.append((address.strip("[]"), int(port)))
+            place = _group(locator)
+            if place is not None:
+                found.append(place)
         return [found[min(i, len(found) - 1)] for i in range(count)] if found else []
+
+    @property
+    def lease_ns(self) -> int:
+        """The longest that anybody told."""
+        return max(self._leases.values(), default=0) * SECOND // 10
 
     def options(self, side: Endpoint, given: NodeOptions) -> NodeOptions:
         """

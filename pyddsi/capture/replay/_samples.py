@@ -20,9 +20,10 @@ from pyddsi.capture.replay._flow import Flow, Pieces
 from pyddsi.capture.replay._source import Packet
 from pyddsi.wire import Buffer
 
-__all__ = ["Sample", "Samples", "properties"]
+__all__ = ["SEQUENCE_LENGTHS", "Sample", "Samples", "properties"]
 
 SEQUENCE_BITS = 14
+SEQUENCE_LENGTHS = range(7, 57)
 
 NUMBERED = (wire.SData, wire.BData, wire.WData, wire.Declare, wire.Pull)
 
@@ -157,7 +158,8 @@ class Samples:
         source = packet.source
         for bits in told.get(wire.PropertyId.SEQUENCE_BITS, ())[:1]:
             for end in (source, packet.target):  # whom it opens has the same, or refuses
-                self._bits[end] = bits
+                if bits in SEQUENCE_LENGTHS:  # else it is refused
+                    self._bits[end] = bits
         who = message.id if isinstance(message, wire.Open) else message.acceptor
         life = bytes(who), told.get(wire.PropertyId.INCARNATION)
         if self._lives.setdefault(source, life) != life:

@@ -118,6 +118,7 @@ def survey(recording: Recording) -> Contents:
         raise ReplayError(
             f"{recording.name} can be read once, and a session needs to know what comes: save it in a file"
         )
+    recording.check()
     found, samples = Contents(), Samples()
     broken = None
     try:

@@ -27,8 +27,9 @@ from pyddsi._values import SECOND
 from pyddsi.capture import Endpoint
 from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._capture import CaptureWarning
+from pyddsi.capture._files import expand, without_empty
 from pyddsi.capture._packet import Packets
-from pyddsi.capture._scan import Settings
+from pyddsi.capture._scan import Early, Settings
 from pyddsi.errors import ReplayError
 
 __all__ = ["Moment", "Packet", "Recording", "Where"]
@@ -89,6 +90,11 @@ class _Clock:
         self.now = max(self.now, at)
         return self.now
 
+    def follow(self, line: Any) -> None:
+        """Go on where the core is, which has the same rules."""
+        self.now, self.steps = line.now_ns, line.steps
+        self._zero = line.zero_ns if line.begun else None
+
 
 def _exact(moment: Moment, what: str) -> int:
     """A moment in nanoseconds, from the start or since 1970."""
@@ -121,7 +127,7 @@ class Recording:
     """
     A capture, or several that are played as one, in this order.
 
-    files: pcap or pcapng, gzipped or not; "-" is standard input, which can be read once, as any pipe
+    files: pcap or pcapng, gzipped or not, folders of them, or patterns; "-" is standard input, which can be read once, as any pipe
     start, until: from when on, and up to when, packets are wanted: seconds from the recording's first packet, or a datetime
     where: whether a message is wanted: a filter such as "rid == 7", or a function that is asked as where(packet, message)
     well_known: the port by which the protocol is found; packets between others are followed from there
@@ -141,9 +147,13 @@ class Recording:
         well_known: int = WELL_KNOWN,
     ) -> None:
         listed = [files] if isinstance(files, (str, Path)) else list(files)
-        self.files = [str(file) for file in listed]
-        if not self.files:
+        if not listed:
             raise ValueError("a recording is at least one capture; name a file")
+        named: list[str | BinaryIO] = [file for one in listed for file in expand(one)]
+        named, empty = without_empty(named)
+        self.files = [str(file) for file in named]
+        for name in empty:
+            warnings.warn(f"{name} is empty, and left out", CaptureWarning, stacklevel=2)
         self.start, self.until, self.where = start, until, where
         self.well_known = well_known
         self._bounds = [
@@ -186,7 +196,7 @@ class Recording:
     def wanted(self) -> Iterator[Packet]:
         """The packets that are wanted: within the time, and with a message that fits. ReplayError if there is none."""
         found = False
-        for packet, messages in self._walk(decode=self.where is not None):
+        for packet, messages in self._walk(decode=self.where is not None, skip=True):
             if self._ends and self._behind(packet):
                 break
             if self.within(packet) and (
@@ -197,15 +207,34 @@ class Recording:
         if not found:
             raise self.unwanted()
 
-    def _walk(self, *, decode: bool) -> Iterator[tuple[Packet, list[wire.Message]]]:
-        """All packets, wanted or not. Raises ReplayError at the end if there was none."""
+    def check(self) -> None:
+        """ReplayError if no packet is within the time that is wanted; the core finds that out, which is much faster than Python."""
+        if self._from is None or self.once:
+            return
+        for packet, _ in self._walk(decode=False, skip=True):
+            if self.within(packet):
+                return
+            if self._ends and self._behind(packet):
+                break
+        raise self.unwanted()
+
+    def _walk(
+        self, *, decode: bool, skip: bool = False
+    ) -> Iterator[tuple[Packet, list[wire.Message]]]:
+        """
+        All packets, wanted or not. Raises ReplayError at the end if there was none.
+
+        skip: those before `start` need not be seen
+        """
         self._forget()
-        clock = _Clock()
+        clock, early = _Clock(), None
+        if skip and self._from is not None:
+            early = Early(self._from[1], absolute=self._from[0], back_ns=BACK_NS, ahead_ns=AHEAD_NS)
         done, total = 0, sum(self._sizes.get(file, 0) for file in self.files) or 1
         for file in self.files:
             stream = None if file == "-" else Path(file).open("rb", buffering=0)  # noqa: SIM115 - closed below
             try:
-                for packet, messages in self._file(file, stream, clock, decode=decode):
+                for packet, messages in self._file(file, stream, clock, early, decode=decode):
                     self.packets += 1
                     self.streams += packet.stream
                     self.steps, self.seconds = clock.steps, clock.now / SECOND
@@ -221,12 +250,22 @@ class Recording:
             raise ReplayError(self._nothing())
 
     def _file(
-        self, file: str, stream: BinaryIO | None, clock: _Clock, *, decode: bool
+        self,
+        file: str,
+        stream: BinaryIO | None,
+        clock: _Clock,
+        early: Early | None,
+        *,
+        decode: bool,
     ) -> Iterator[tuple[Packet, list[wire.Message]]]:
         source = open_bytes(file if stream is None else stream)
         text = self.where if isinstance(self.where, str) else None
-        packets = Packets(source, Settings(ports=(self.well_known,)), text)
+        passed = None if early is None or early.over else early.line
+        packets = Packets(source, Settings(ports=(self.well_known,)), text, early=early)
         for found in packets:
+            if passed is not None:
+                self._passed(clock, passed, 1, found.stream)
+                passed = None
             if found.decode == "stream":
                 self.broken += 1
                 continue
@@ -245,11 +284,20 @@ class Recording:
                 ),
                 messages,
             )
+        if passed is not None:
+            self._passed(clock, passed)
         for problem in packets.scan.problems:
             warnings.warn(problem.text, CaptureWarning, stacklevel=2)
         facts = packets.scan.facts()
         self._captured += facts.frames
         self._foreign += Counter({"UDP": facts.foreign_udp, "TCP": facts.foreign_tcp})
+
+    def _passed(self, clock: _Clock, line: Any, found: int = 0, stream: int = 0) -> None:
+        """So much was passed over; if a packet was found, it is among that, and is still to be counted."""
+        clock.follow(line)
+        self.packets, self.streams = line.packets - found, line.streams - stream
+        self.broken = line.broken
+        self.steps, self.seconds = clock.steps, clock.now / SECOND
 
     # ---- what is wanted ----
 
