@@ -199,6 +199,34 @@ MUTANTS = [
         "tests/node_strangers",
     ),
     Mutant(
+        "fence: a copy overtakes what the peer lacks of the group",
+        "node",
+        "member->acked < publisher->group_next;",
+        "member->detached && member->acked < publisher->group_next;",
+        "crossing",
+    ),
+    Mutant(
+        "fence: the group is used again before all copies are acknowledged",
+        "node",
+        "pdi_fence_open(node, publisher);",
+        "publisher->used;",
+        "lanes",
+    ),
+    Mutant(
+        "lane: a peer joins that has not heard of its hole",
+        "node",
+        "bool settled = (node->peers[peer].unsure >> pdi_conduit_bit(node, conduit) & 1) == 0;",
+        "bool settled = true;",
+        "lanes",
+    ),
+    Mutant(
+        "skip: a hole that nobody has heard of has no line",
+        "node",
+        "uint64_t lost = conduit->skipped + unheard(node, conduit);",
+        "uint64_t lost = conduit->skipped;",
+        "lanes",
+    ),
+    Mutant(
         "session: housekeeping is not told what receiving leaves to it",
         "api",
         "early = early || session->later < session->planned || "

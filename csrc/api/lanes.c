@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/token.h"
 
@@ -19,9 +18,11 @@ static uint32_t power_of_two(uint32_t number, uint32_t least, uint32_t most)
     return power;
 }
 
-int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
+int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config,
+                   const struct pdi_lanes_door *door, uint32_t bytes, uint32_t samples,
                    uint64_t random, bool barrier, char *text, size_t room)
 {
+    lanes->door = *door;
     lanes->segment.fd = -1;
     lanes->peers_max = config->peers_max;
     lanes->publishers_max = config->publishers_max;
@@ -42,7 +43,7 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
         return PYDDSI_NO_SPACE;
     }
     int status =
-        pdi_segment_make(&lanes->segment, "pyddsi-page", sizeof *lanes->page, true, text, room);
+        pdi_door_make(door, &lanes->segment, "pyddsi-page", sizeof *lanes->page, true, text, room);
     if (status != PYDDSI_OK)
         return status;
     lanes->page = (struct pdi_shared_page *)lanes->segment.memory;
@@ -51,36 +52,34 @@ int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t byte
     pdi_atomic32_store_relaxed(&lanes->page->heavy, lanes->barrier);
     pdi_atomic64_store_relaxed(&lanes->page->cookie, lanes->random);
     pdi_atomic64_store_release(&lanes->page->magic, PDI_PAGE_MAGIC);
-    lanes->host = pdi_segment_host_key();
-    pdi_token_put(&(struct pdi_token){.host = lanes->host,
+    pdi_token_put(&(struct pdi_token){.host = door->host,
                                       .cookie = lanes->random,
-                                      .pid = (uint32_t)getpid(),
+                                      .pid = door->pid,
                                       .fd = (uint32_t)lanes->segment.fd,
                                       .size = (uint32_t)lanes->segment.size},
                   config);
     return PYDDSI_OK;
 }
 
-void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node, pdi_time begun)
+void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node)
 {
     lanes->node = node;
-    lanes->begun = begun;
 }
 
 void pdi_lanes_fini(struct pdi_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->out_used; i++) {
-        pdi_segment_free(&lanes->out[i].segment);
+        pdi_door_unmap(&lanes->door, &lanes->out[i].segment);
         free(lanes->out[i].starts);
     }
     for (uint32_t i = 0; i < lanes->in_used; i++) {
-        pdi_segment_free(&lanes->in[i].segment);
+        pdi_door_unmap(&lanes->door, &lanes->in[i].segment);
         free(lanes->in[i].released);
         free(lanes->in[i].holds);
     }
     for (uint32_t i = 0; lanes->neighbours != NULL && i < lanes->peers_max; i++)
-        pdi_segment_free(&lanes->neighbours[i].segment);
-    pdi_segment_free(&lanes->segment);
+        pdi_door_unmap(&lanes->door, &lanes->neighbours[i].segment);
+    pdi_door_unmap(&lanes->door, &lanes->segment);
     free(lanes->neighbours);
     free(lanes->of);
     lanes->neighbours = NULL;
@@ -104,8 +103,8 @@ static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
     char text[PYDDSI_TEXT_MAX];
     struct pdi_segment segment;
     if (token->size != lanes->segment.size ||
-        pdi_segment_map(&segment, token->pid, (int)token->fd, token->size, true, text,
-                        sizeof text) != PYDDSI_OK) {
+        pdi_door_map(&lanes->door, &segment, token->pid, (int)token->fd, token->size, true, text,
+                     sizeof text) != PYDDSI_OK) {
         lanes->refused++;
         neighbour->epoch = epoch; /* once is enough */
         neighbour->cookie = 0;
@@ -114,7 +113,7 @@ static void meet(struct pdi_lanes *lanes, struct pdi_neighbour *neighbour,
     const struct pdi_shared_page *page = (const struct pdi_shared_page *)segment.memory;
     if (pdi_atomic64_load_acquire(&page->magic) != PDI_PAGE_MAGIC ||
         pdi_atomic64_load_relaxed(&page->cookie) != token->cookie) {
-        pdi_segment_free(&segment);
+        pdi_door_unmap(&lanes->door, &segment);
         lanes->refused++;
         neighbour->epoch = epoch;
         return;
@@ -164,15 +163,15 @@ static void greet(struct pdi_lanes *lanes)
          i++) {
         struct pdi_neighbour *neighbour = &lanes->neighbours[i];
         bool near = peer.state == ESTABLISHED && pdi_token_get(&peer, &token) &&
-                    token.host == lanes->host && token.size != 0;
+                    token.host == lanes->door.host && token.size != 0;
         bool fresh = near && neighbour->epoch != peer.epoch + 1U;
         if (neighbour->unproven && (!near || fresh)) {
             neighbour->unproven = 0;
             lanes->refused++;
-            pdi_segment_free(&neighbour->segment);
+            pdi_door_unmap(&lanes->door, &neighbour->segment);
         } else if (!neighbour->used && !neighbour->unproven && neighbour->segment.memory != NULL) {
             pdi_lanes_dismiss(lanes, neighbour, true);
-            pdi_segment_free(&neighbour->segment);
+            pdi_door_unmap(&lanes->door, &neighbour->segment);
         }
         pdi_bond_write(&lanes->page->bonds, i, near ? pdi_node_bond(lanes->node, i, true) : 0);
         if (!neighbour->used && fresh) {

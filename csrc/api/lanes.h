@@ -72,10 +72,10 @@
 #ifndef PDI_API_LANES_H
 #define PDI_API_LANES_H
 
+#include "api/lanes_door.h"
 #include "api/tap.h"
 #include "host/bell.h"
 #include "host/bias.h"
-#include "host/segment.h"
 #include "host/spin.h"
 #include "host/thread.h"
 #include "node/node.h"
@@ -259,7 +259,8 @@ struct pdi_lane_of {
 
 struct pdi_lanes {
     struct pdi_node *node;
-    struct pdi_tap *tap;        /* the session's */
+    struct pdi_tap *tap; /* the session's */
+    struct pdi_lanes_door door;
     struct pdi_segment segment; /* our page */
     struct pdi_shared_page *page;
     struct pdi_neighbour *neighbours; /* [peers_max] */
@@ -276,7 +277,6 @@ struct pdi_lanes {
     struct pdi_lane_absent absent[PDI_LANES_ABSENT_MAX];
     uint32_t absents;
     pdi_time slow;            /* so long others wait for one that does not read; 0: for ever */
-    pdi_time begun;           /* the clock, when the session's time was 0 */
     pdi_time due;             /* when to look again */
     uint64_t audience, wants; /* changes that were looked at, */
     uint32_t peers, raised;   /* and these */
@@ -284,17 +284,17 @@ struct pdi_lanes {
     uint8_t look;             /* there is something to look at, */
     uint8_t grows;            /* some publisher's puts may wait for a larger lane, */
     uint8_t moving; /* lanes wait for acknowledgements, or for readers to bring what was put */
-    uint64_t host, random, cookies;
+    uint64_t random, cookies;
     uint64_t put, taken, owed, lost; /* of lanes and readers that are gone */
     uint64_t refused, copied;
 };
 
 /* Of lanes that are all zero: makes the page, and says in config what peers are told. OK, or negative: there is no shared memory;
  * and a text. */
-int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config, uint32_t bytes, uint32_t samples,
+int pdi_lanes_init(struct pdi_lanes *lanes, pyddsi_config *config,
+                   const struct pdi_lanes_door *door, uint32_t bytes, uint32_t samples,
                    uint64_t random, bool barrier, char *text, size_t room);
-/* The session's time is counted from there. */
-void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node, pdi_time begun);
+void pdi_lanes_begin(struct pdi_lanes *lanes, struct pdi_node *node);
 /* Whoever reads what we wrote is told that nothing more comes. */
 void pdi_lanes_close(struct pdi_lanes *lanes, pdi_time now);
 void pdi_lanes_fini(struct pdi_lanes *lanes);
@@ -412,7 +412,7 @@ void pdi_lanes_pump(struct pdi_lanes *lanes, uint32_t max, pdi_time now);
 /* Readers have taken: writers may go on. */
 void pdi_lanes_allow(struct pdi_lanes *lanes);
 /* Tells writers what they want to know. */
-void pdi_lanes_tell(struct pdi_lanes *lanes);
+void pdi_lanes_tell(struct pdi_lanes *lanes, pdi_time now);
 
 /* Whether a sample lies in a lane. */
 static inline bool pdi_lanes_have(uint32_t held)

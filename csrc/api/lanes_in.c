@@ -1,13 +1,9 @@
 /* lanes_in.c - the lanes that a session reads: asking to join, pumping, leaving. It is long, since what comes and what goes
  * share all their state. */
-#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/session_tap.h"
-#include "host/clock.h"
 
 #define POUR_MAX 64U
 #define PUT_OFF  PDI_TIME_MS /* so long a writer waits at most for more room than for one sample */
@@ -128,7 +124,7 @@ static uint32_t wanted_of(const struct pdi_lanes *lanes, struct pdi_shared_page 
 
 /* A writer that is told of the room of one sample puts one, and waits again: then to be woken, and to wake, is most of what
  * both do. So it is told of more at once; but not later than after a moment, as the application may take no more. */
-static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
+static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane, pdi_time now)
 {
     uint64_t shown = pdi_lane_next(&lane->reader) - lane->told;
     uint64_t free = lane->reader.base - lane->told;
@@ -137,7 +133,6 @@ static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
         pdi_lane_lost(&lane->reader)) {
         return false;
     }
-    pdi_time now = pdi_clock_now() - lanes->begun;
     if (lane->tell_by == 0) {
         lane->tell_by = pdi_time_add(now, PUT_OFF);
         lanes->due = lane->tell_by < lanes->due ? lane->tell_by : lanes->due;
@@ -146,10 +141,10 @@ static bool put_off(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
 }
 
 /* What of this is to be said now; the rest is said later. */
-static uint32_t say(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t what)
+static uint32_t say(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t what, pdi_time now)
 {
     what |= lane->tell_by != 0 ? PDI_TELL_ROOM : 0;
-    if ((what & PDI_TELL_ROOM) != 0 && put_off(lanes, lane)) {
+    if ((what & PDI_TELL_ROOM) != 0 && put_off(lanes, lane, now)) {
         mark(lanes, lane, PDI_TELL_ROOM);
         return what & ~(uint32_t)PDI_TELL_ROOM;
     }
@@ -159,7 +154,7 @@ static uint32_t say(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t 
     return what;
 }
 
-void pdi_lanes_tell(struct pdi_lanes *lanes)
+void pdi_lanes_tell(struct pdi_lanes *lanes, pdi_time now)
 {
     for (uint32_t i = 0; lanes->tell != 0 && i < lanes->in_used; i++) {
         struct pdi_lane_in *lane = &lanes->in[i];
@@ -176,7 +171,7 @@ void pdi_lanes_tell(struct pdi_lanes *lanes)
         }
         bool held = tell_held(lanes, lane);
         uint32_t wanted = wanted_of(lanes, page, what);
-        uint32_t said = say(lanes, lane, wanted & what);
+        uint32_t said = say(lanes, lane, wanted & what, now);
         if (said != 0) {
             (void)pdi_bell_ring(&page->news);
         }
@@ -360,7 +355,7 @@ static bool is_free(struct pdi_lanes *lanes, uint32_t index)
     if (pdi_place_state(place) == PDI_PLACE_FREE) {
         return true;
     }
-    if (lanes->owners[index] == 0 || kill((pid_t)lanes->owners[index], 0) == 0 || errno != ESRCH) {
+    if (lanes->owners[index] == 0 || lanes->door.runs(lanes->door.context, lanes->owners[index])) {
         return false;
     }
     pdi_place_clear(place);
@@ -382,9 +377,9 @@ static struct pdi_lane_in *free_lane(struct pdi_lanes *lanes)
     return NULL;
 }
 
-static void free_memory(struct pdi_lane_in *lane)
+static void free_memory(const struct pdi_lanes *lanes, struct pdi_lane_in *lane)
 {
-    pdi_segment_free(&lane->segment);
+    pdi_door_unmap(&lanes->door, &lane->segment);
     free(lane->released);
     free(lane->holds);
 }
@@ -402,10 +397,11 @@ static void attach(struct pdi_lanes *lanes, uint32_t peer, const struct pdi_lane
     made.released = calloc(words, sizeof *made.released);
     made.holds = calloc(PDI_LANE_ENTRIES_MAX, sizeof *made.holds);
     if (made.released == NULL || made.holds == NULL ||
-        pdi_segment_map(&made.segment, made.pid, fd, size, false, text, sizeof text) != PYDDSI_OK ||
+        pdi_door_map(&lanes->door, &made.segment, made.pid, fd, size, false, text, sizeof text) !=
+            PYDDSI_OK ||
         pdi_lane_open(&made.reader, made.segment.memory, size, made.cookie, made.released, words) !=
             PYDDSI_OK) {
-        free_memory(&made);
+        free_memory(lanes, &made);
         lanes->refused++;
         return;
     }
@@ -482,7 +478,7 @@ static void detach(struct pdi_lanes *lanes, struct pdi_lane_in *lane)
     lanes->tell -= lane->tell != 0;
     lanes->best_in -= lane->active && !lane->reliable;
     lanes->taken += lane->taken;
-    free_memory(lane);
+    free_memory(lanes, lane);
     *lane = (struct pdi_lane_in){.segment = {.fd = -1}};
 }
 

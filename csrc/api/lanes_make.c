@@ -54,8 +54,8 @@ struct pdi_lane_out *pdi_lanes_make(struct pdi_lanes *lanes, struct pdi_lane_of 
     }
     uint64_t *starts = calloc(lanes->lane_samples, sizeof *starts);
     struct pdi_segment segment = {.fd = -1};
-    if (starts == NULL ||
-        pdi_segment_make(&segment, "pyddsi-lane", size, false, text, sizeof text) != PYDDSI_OK) {
+    if (starts == NULL || pdi_door_make(&lanes->door, &segment, "pyddsi-lane", size, false, text,
+                                        sizeof text) != PYDDSI_OK) {
         free(starts);
         lanes->refused++;
         of->again = of->bytes != 0 ? 0 : PDI_TIME_NEVER; /* with every look it would be refused */
@@ -111,7 +111,7 @@ void pdi_lanes_unmake(struct pdi_lanes *lanes, struct pdi_lane_out *lane)
     }
     lanes->put += lane->put;
     lane->put = 0;
-    pdi_segment_free(&lane->segment);
+    pdi_door_unmap(&lanes->door, &lane->segment);
     free(lane->starts);
     lane->starts = NULL;
 }

@@ -142,7 +142,8 @@ static void make_lanes(pyddsi_session *session, uint64_t cookie)
     if (memory == MAP_FAILED)
         return;
     session->lanes = memory;
-    if (pdi_lanes_init(session->lanes, &session->options.node, options->lane_bytes,
+    struct pdi_lanes_door door = pdi_lanes_door_system();
+    if (pdi_lanes_init(session->lanes, &session->options.node, &door, options->lane_bytes,
                        options->lane_samples, cookie, session->barrier, text,
                        sizeof text) != PYDDSI_OK) {
         free_lanes(session);
@@ -182,7 +183,7 @@ static int begin(pyddsi_session *session, char *text)
     pdi_session_places(session);
     if (session->lanes != NULL) {
         session->lanes->tap = &session->tap;
-        pdi_lanes_begin(session->lanes, session->node, session->begun);
+        pdi_lanes_begin(session->lanes, session->node);
     }
     pdi_session_env(session);
     if (session->options.record_bytes != 0) {

@@ -29,12 +29,20 @@ static void count_ring(pyddsi_session *session, bool woken)
     }
 }
 
+/* Lanes whose writers are to be told something. */
+static void tell(pyddsi_session *session)
+{
+    if (session->lanes->tell != 0) {
+        pdi_lanes_tell(session->lanes, pdi_session_now(session));
+    }
+}
+
 /* What has changed for the lanes. True: housekeeping has to go on with it. */
 static bool look_at_lanes(pyddsi_session *session)
 {
     struct pdi_lanes *lanes = session->lanes;
     bool looked = false;
-    pdi_lanes_tell(lanes);
+    tell(session);
     if (session->closed) {
         return false;
     }
@@ -42,7 +50,7 @@ static bool look_at_lanes(pyddsi_session *session)
     if (pdi_lanes_due(lanes) || (lanes->moving && pdi_node_news(session->node) != session->news)) {
         looked = true;
         session->moved |= pdi_lanes_look(lanes, pdi_session_now(session));
-        pdi_lanes_tell(lanes);
+        tell(session);
     }
     return (looked && (lanes->moving || pdi_lanes_due(lanes))) || lanes->due < session->planned;
 }

@@ -50,10 +50,11 @@ static bool reached(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t
                     uint64_t number, uint64_t best)
 {
     const struct pdi_member *member = pdi_node_member(node, conduit, peer);
-    bool settled = true;
     if (!conduit->open || !member->joined) {
         return true;
     }
+    /* a peer that has still to be told of a hole (skip.c) would get what comes behind it first */
+    bool settled = (node->peers[peer].unsure >> pdi_conduit_bit(node, conduit) & 1) == 0;
     if (conduit->big_left != 0 ||
         (int64_t)(conduit->best - conduit->draft_samples - conduit->sealed_samples - best) < 0) {
         settled = false;
@@ -113,15 +114,13 @@ pdi_time pdi_node_strangers(const struct pdi_node *node, uint32_t handle, pdi_ti
     return until;
 }
 
-/* While some are carried the others get a copy each; their first one waits until what went by the group has been
- * acknowledged. The way back to the group is taken when nothing is under way to any of them (pdi_plan). */
+/* While some are carried the others get a copy each, behind what went by the group (fence.c). */
 void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int on, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
     if (publisher == NULL || peer >= node->peers_used) {
         return;
     }
-    bool grouped = publisher->multicast;
     if (on) {
         pdi_bitset_set(publisher->carried, peer);
         publisher->apart = 1;
@@ -130,29 +129,15 @@ void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int o
     }
     publisher->planned = 0;
     (void)pdi_plan(node, publisher, now);
-    if (grouped && !publisher->multicast && publisher->reliable && publisher->singles != 0) {
-        publisher->move_from = 0;
-        publisher->move_after = publisher->conduit + 1U;
-        publisher->move_number = node->out[publisher->conduit].window.next;
-    }
 }
 
-/* Whether a publisher that has nobody carried any more may use its group again. */
+/* Whether a publisher that has nobody carried any more may use its group again: not while somebody goes without, or it would hear
+ * the group, and then what waits for it alone. */
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher)
 {
     uint32_t peers = node->peers_used;
-    if (pdi_bitset_find(publisher->carried, peers, 0) < peers || publisher->skipping != 0 ||
-        pdi_bitset_find(publisher->skips, peers, 0) < peers) {
-        return false; /* or who goes without would hear the group, and then what waits for it alone */
-    }
-    for (uint32_t peer = pdi_bitset_find(publisher->singles_bits, peers, 0); peer < peers;
-         peer = pdi_bitset_find(publisher->singles_bits, peers, peer + 1)) {
-        const struct pdi_conduit *single = pdi_node_unicast(node, peer);
-        if (single->open && pdi_conduit_base(single) != single->window.next) {
-            return false;
-        }
-    }
-    return true;
+    return pdi_bitset_find(publisher->carried, peers, 0) == peers && publisher->skipping == 0 &&
+           pdi_bitset_find(publisher->skips, peers, 0) == peers && pdi_fence_open(node, publisher);
 }
 
 /* The session with this peer has ended; the next one begins in the usual way. */
@@ -162,6 +147,7 @@ void pdi_aside_forget(struct pdi_node *node, uint32_t peer)
         if (node->publishers[i].used) {
             pdi_bitset_clear(node->publishers[i].carried, peer);
             pdi_bitset_clear(node->publishers[i].skips, peer);
+            pdi_fence_forget(&node->publishers[i], peer);
         }
     }
 }

@@ -160,6 +160,7 @@ int pdi_node_publisher(struct pdi_node *node, const pyddsi_publisher_options *op
         .carried = bits + (size_t)words * 4,
         .skips = bits + (size_t)words * 5,
         .without = bits + (size_t)words * 6,
+        .alone = bits + (size_t)words * 7,
         .only = PDI_NONE,
         .current = INT32_MIN,
         .shelf_max =

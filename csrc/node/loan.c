@@ -30,7 +30,7 @@ static struct pdi_conduit *only_conduit(struct pdi_node *node,
                                         const struct pdi_publisher *publisher)
 {
     if (!publisher->reliable || publisher->filters || publisher->keeps ||
-        publisher->move_from != 0 || publisher->space != 0) {
+        pdi_fence_due(node, publisher) || publisher->space != 0) {
         return NULL;
     }
     if (publisher->multicast && publisher->singles == 0) {
@@ -159,6 +159,7 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
                               .first = PDI_WINDOW_SELF,
                               .fragments = piece != 0 ? (uint32_t)((size + piece - 1) / piece) : 0};
     (void)pdi_reliable_commit(node, conduit, &open->loan, (uint32_t)size, piece, &model, now);
+    pdi_fence_wrote(node, publisher, conduit);
     give_back(node, open);
     node->stats.accepted++;
     pdi_skip_count(node, publisher, (pyddsi_bytes){0}, 1);
@@ -296,6 +297,7 @@ int pdi_node_put_many(struct pdi_node *node, uint32_t handle, const pyddsi_bytes
         uint8_t *out = pdi_window_data(&conduit->window, &loans[i]);
         uint32_t size = write_batch(&samples[at], taken[i], out, loans[i].size);
         (void)pdi_reliable_commit(node, conduit, &loans[i], size, 0, &model, now);
+        pdi_fence_wrote(node, publisher, conduit);
         at += taken[i];
     }
     node->stats.accepted += count;

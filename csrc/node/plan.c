@@ -99,15 +99,10 @@ static bool changes_way(const struct pdi_publisher *publisher)
 
 /* With a way that changes by itself nothing may overtake what went the old way.
  *
- * From a group to a single peer: the first message on the new conduit is led by a MIGRATE, and the receiver waits for
- * what the group's numbers say. From a single peer to a group that cannot be said: the group's members have a counter
- * each on their unicast conduits, and a MIGRATE names one number for all. So the sender waits, for about a round trip,
- * until the single peer has acknowledged what it was sent, and for no longer than slow_ms if it no longer does (member.c). Best effort only goes out at once where it still waits for
- * company: it waits for nobody, so what the network keeps back may come after what went the new way.
- *
- * From one single peer to another nothing is left behind, unless the new one was in the group before: who has left, and come
- * back as the only one, may still lack some of that. (Of what he was sent alone he lacks nothing: on the same conduit the
- * answer to his leaving was behind it, and he could not come back before that.)
+ * From a group to a single peer the first message on the new conduit may need a fence (fence.c). From a single peer to a group the
+ * sender waits, for about a round trip, until the single peer has acknowledged what it was sent, and for no longer than slow_ms
+ * if it no longer does (member.c). Best effort only goes out at once where it still waits for company: it waits for nobody, so what
+ * the network keeps back may come after what went the new way.
  *
  * A sample that is going out piece by piece stays on the way that it began on. So the move is noted only when it has ended:
  * whoever moves then waits for all of its pieces as well. */
@@ -119,24 +114,14 @@ static void note_move(struct pdi_node *node, struct pdi_publisher *publisher)
         return;
     }
     publisher->current = now;
-    publisher->move_from = publisher->move_after = 0;
+    publisher->move_after = 0;
     if (before != INT32_MIN) {
         struct pdi_conduit *old =
             before >= 0 ? &node->out[before] : pdi_node_unicast(node, (uint32_t)(-1 - before));
         old->draft_at = node->now;
         pdi_bitset_set(node->work, old->number);
     }
-    if (before >= 0) {
-        publisher->left_number = node->out[before].window.next;
-    }
-    if (now < 0 && publisher->conduit < node->config.multicasts) {
-        const struct pdi_conduit *on = pdi_node_unicast(node, publisher->only);
-        const struct pdi_member *member =
-            pdi_node_member(node, &node->out[publisher->conduit], publisher->only);
-        bool heard = member->joined && (before >= 0 || member->acked < publisher->left_number);
-        publisher->move_from =
-            heard && (on->features & PYDDSI_CAN_MIGRATE) != 0 ? publisher->conduit + 1U : 0;
-    } else if (before != INT32_MIN && before < 0 && now >= 0) {
+    if (before != INT32_MIN && before < 0 && now >= 0) {
         uint32_t peer = (uint32_t)(-1 - before);
         struct pdi_conduit *left = pdi_node_unicast(node, peer);
         publisher->move_after = left->open ? left->number + 1 : 0;
@@ -152,8 +137,7 @@ static bool moved(struct pdi_node *node, struct pdi_publisher *publisher)
     struct pdi_conduit *left = &node->out[publisher->move_after - 1];
     struct pdi_window_span span =
         left->open ? pdi_window_span(&left->window) : (struct pdi_window_span){0};
-    bool group = left->peer == PDI_NONE;
-    if (left->open && (group || node->peers[left->peer].mine == publisher->move_life) &&
+    if (left->open && node->peers[left->peer].mine == publisher->move_life &&
         (int32_t)(span.base - (uint32_t)publisher->move_number) < 0) {
         left->flush = 1;
         left->synch = left->synch == 0 && left->sent == left->window.next ? 2 : left->synch;
@@ -213,7 +197,8 @@ int pdi_plan(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time no
     if (publisher->streaming && changes_way(publisher)) {
         return PYDDSI_AGAIN; /* what is put meanwhile waits for the end of the sample in pieces */
     }
-    return publisher->move_after == 0 || moved(node, publisher) ? PYDDSI_OK : PYDDSI_AGAIN;
+    bool over = publisher->move_after == 0 || moved(node, publisher);
+    return over ? pdi_fence_ready(node, publisher) : PYDDSI_AGAIN;
 }
 
 static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_t changes,

@@ -23,35 +23,6 @@ static int room(struct pdi_node *node, const struct pdi_way *way, uint32_t size,
     return status;
 }
 
-/* ---- reliable ---- */
-
-/* The first message after a change of ways carries the move. */
-void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
-                      const struct pdi_conduit *on, struct pdi_entry *entry)
-{
-    entry->mark = 0;
-    if (publisher == NULL || publisher->move_from == 0) {
-        return;
-    }
-    const struct pdi_conduit *left = &node->out[publisher->move_from - 1];
-    publisher->move_from = 0;
-    for (uint32_t i = 0; i < PDI_MOVES_MAX; i++) {
-        struct pdi_move *move = &node->moves[i];
-        if (!move->used) {
-            *move = (struct pdi_move){.used = 1,
-                                      .left = left->id,
-                                      .on = on->number,
-                                      .number = on->window.next,
-                                      .id = publisher->id,
-                                      .last_reliable = left->window.next - 1,
-                                      .last_best = left->best - 1};
-            node->moves_used++;
-            entry->mark = PDI_MARK_MIGRATE;
-            return;
-        }
-    }
-}
-
 static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
                       struct pdi_conduit *conduit, const struct pdi_entry *model,
                       pyddsi_bytes payload, uint32_t piece, pdi_time now)
@@ -70,8 +41,11 @@ static void write_one(struct pdi_node *node, struct pdi_publisher *publisher,
     if (size != 0) {
         memcpy(pdi_window_data(&conduit->window, &loan), payload.data, size);
     }
-    pdi_publish_move(node, publisher, conduit, &entry);
+    pdi_fence_lead(node, publisher, conduit, &entry);
     (void)pdi_reliable_commit(node, conduit, &loan, size, piece, &entry, now);
+    if (publisher != NULL) {
+        pdi_fence_wrote(node, publisher, conduit);
+    }
 }
 
 static int write_all(struct pdi_node *node, struct pdi_publisher *publisher,
@@ -122,7 +96,7 @@ int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
 
 /* ---- the application's calls ---- */
 
-static struct pdi_entry model_of(const struct pdi_publisher *publisher)
+static struct pdi_entry model_of(const struct pdi_node *node, const struct pdi_publisher *publisher)
 {
     bool alias = publisher->via != 0;
     return (struct pdi_entry){
@@ -131,14 +105,14 @@ static struct pdi_entry model_of(const struct pdi_publisher *publisher)
         .id = alias ? publisher->via : publisher->id,
         .data_id = alias ? publisher->id : 0,
         .space = publisher->space,
-        .mark = publisher->move_from != 0 ? PDI_MARK_MIGRATE : 0, /* room for it */
+        .mark = pdi_fence_due(node, publisher) ? PDI_MARK_MIGRATE : 0, /* room for it */
     };
 }
 
 uint32_t pdi_publish_piece(const struct pdi_node *node, const struct pdi_publisher *publisher,
                            size_t size)
 {
-    struct pdi_entry model = model_of(publisher);
+    struct pdi_entry model = model_of(node, publisher);
     return pdi_way_piece(node, &model, size);
 }
 
@@ -181,7 +155,7 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         way.count = pdi_bitset_count(way.bits, node->config.peers_max);
     }
     if (goes) {
-        struct pdi_entry model = model_of(publisher);
+        struct pdi_entry model = model_of(node, publisher);
         uint32_t piece = pdi_way_piece(node, &model, size);
         if (!publisher->reliable && piece != 0 && size > largest(node, publisher)) {
             return PYDDSI_BAD_ARGUMENT;
@@ -305,7 +279,7 @@ bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle)
 void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *publisher,
                      size_t size, struct pdi_way *way)
 {
-    struct pdi_entry model = model_of(publisher);
+    struct pdi_entry model = model_of(node, publisher);
     *way = pdi_way_usual(node, publisher);
     (void)pdi_way_fit(node, publisher, &model, size, pdi_way_piece(node, &model, size), way);
 }

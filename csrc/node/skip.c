@@ -82,11 +82,19 @@ void pdi_skip_count(struct pdi_node *node, const struct pdi_publisher *publisher
     }
 }
 
+/* Of the holes that its peer has been told of, those of which it has not said that it knows. */
+static uint64_t unheard(const struct pdi_node *node, const struct pdi_conduit *conduit)
+{
+    uint64_t unsure = node->peers[conduit->peer].unsure;
+    return (unsure >> pdi_conduit_bit(node, conduit) & 1) != 0 ? conduit->hole : 0;
+}
+
 /* The numbers of an empty window go on behind a hole. Nothing in it, nor in open loans, has a number yet. */
 static void leave_hole(struct pdi_node *node, struct pdi_conduit *conduit, uint64_t size,
                        pdi_time now)
 {
     struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
+    conduit->hole = unheard(node, conduit) + size;
     pdi_window_start(&conduit->window, conduit->window.next + size);
     conduit->sent = member->acked = conduit->window.next;
     conduit->wanted = 0;
@@ -116,10 +124,11 @@ void pdi_skip_over(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time 
 
 void pdi_skip_end(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
-    if (conduit->skipped != 0) {
-        pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_PEER_LOST, 0, 0, conduit->skipped, now);
+    uint64_t lost = conduit->skipped + unheard(node, conduit);
+    if (lost != 0) {
+        pdi_drop(node, PYDDSI_AT_WINDOW, PYDDSI_BY_PEER_LOST, 0, 0, lost, now);
     }
-    conduit->skipped = 0;
+    conduit->skipped = conduit->hole = 0;
     conduit->skips = 0;
 }
 

@@ -179,7 +179,8 @@ struct pdi_conduit {
     uint32_t big_piece, big_left;
 
     uint8_t skips;    /* of a unicast conduit: its peer goes without samples (skip.c), */
-    uint64_t skipped; /* and without how many it has gone, which is still to be said */
+    uint64_t skipped; /* and without how many it has gone, which is still to be said, */
+    uint64_t hole;    /* and how many it has been told of, or is being told (unsure) */
     pdi_time full;    /* since when it is draining */
 
     uint32_t block, block_pages; /* of a unicast conduit: its memory */
@@ -244,7 +245,7 @@ struct pdi_node_peer {
 };
 
 /* ---- a publisher ---- */
-enum { PDI_PUBLISHER_BITS = 7 };
+enum { PDI_PUBLISHER_BITS = 8 };
 
 struct pdi_publisher {
     uint32_t registry; /* its handle there */
@@ -274,17 +275,18 @@ struct pdi_publisher {
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
     uint64_t *carried;      /* bits of those that are served another way (aside.c); */
-    uint8_t apart;          /* some are, or were: its group is not used */
-    uint64_t *skips;        /* bits of those that may not be waited for (skip.c), */
-    uint64_t *without;      /* and of all that go without the next sample: */
-    uint32_t skipping;      /* so many */
-    uint32_t move_from;   /* the conduit that the next sample moves away from, plus one; 0: none */
+    uint64_t *alone;      /* bits of those that have got copies since it used its group (fence.c) */
+    uint8_t apart;        /* some are, or were: its group is not used */
+    uint8_t some_alone;   /* there are any of those */
+    uint64_t group_next;  /* behind its last reliable sample there; 0: none */
+    uint64_t *skips;      /* bits of those that may not be waited for (skip.c), */
+    uint64_t *without;    /* and of all that go without the next sample: */
+    uint32_t skipping;    /* so many */
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
     uint64_t move_life;   /* or its session is another than this */
     pdi_time move_since;  /* since when it has been waited for; 0: not yet */
-    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet; */
-    uint64_t left_number; /* and the next number of the group when it was left */
+    int current;          /* way AUTO: the conduit in use; INT32_MIN: none yet */
 
     /* a large sample going out piece by piece (stream.c) */
     uint8_t streaming;
@@ -973,9 +975,17 @@ bool pdi_keep_has(uint32_t held);
 uint32_t pdi_keep_pages(const struct pdi_node *node, uint32_t held);
 void pdi_keep_release(struct pdi_node *node, uint32_t held);
 
+/* fence.c: a publisher leaves its group for copies to each, and comes back */
+void pdi_fence_wrote(struct pdi_node *node, struct pdi_publisher *publisher,
+                     const struct pdi_conduit *conduit);
+bool pdi_fence_due(const struct pdi_node *node, const struct pdi_publisher *publisher);
+int pdi_fence_ready(struct pdi_node *node, const struct pdi_publisher *publisher);
+void pdi_fence_lead(struct pdi_node *node, const struct pdi_publisher *publisher,
+                    const struct pdi_conduit *on, struct pdi_entry *entry);
+bool pdi_fence_open(const struct pdi_node *node, const struct pdi_publisher *publisher);
+void pdi_fence_forget(struct pdi_publisher *publisher, uint32_t peer);
+
 /* publish.c */
-void pdi_publish_move(struct pdi_node *node, struct pdi_publisher *publisher,
-                      const struct pdi_conduit *on, struct pdi_entry *entry);
 int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
                       const struct pdi_entry *model, pyddsi_bytes bytes, pdi_time now);
 uint32_t pdi_publish_pieces(size_t size, uint32_t piece);

@@ -67,13 +67,6 @@ static void finish(struct pdi_node *node, struct pdi_publisher *publisher)
         struct pdi_outflow *flow = &node->outflows[i];
         flow->used = flow->used && (flow->torso || flow->publisher != index);
     }
-    if (publisher->streaming && publisher->apart && !publisher->multicast &&
-        publisher->conduit < node->config.multicasts) {
-        /* some have been carried since it began (aside.c): their copies wait for its last piece, not for the first */
-        publisher->move_from = 0;
-        publisher->move_after = publisher->conduit + 1U;
-        publisher->move_number = node->out[publisher->conduit].window.next;
-    }
     publisher->streaming = 0;
     publisher->planned = 0; /* a move may have waited for this */
 }
@@ -151,8 +144,9 @@ static int write_pieces(struct pdi_node *node, struct pdi_publisher *publisher,
         return status;
     }
     memcpy(pdi_window_data(&conduit->window, &loan), data, size);
-    pdi_publish_move(node, flow->started ? NULL : publisher, conduit, &model);
+    pdi_fence_lead(node, flow->started ? NULL : publisher, conduit, &model);
     uint64_t number = pdi_reliable_commit(node, conduit, &loan, size, piece, &model, now);
+    pdi_fence_wrote(node, publisher, conduit);
     flow->first = flow->started ? flow->first : number;
     flow->started = 1;
     return PYDDSI_OK;

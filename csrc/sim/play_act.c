@@ -34,7 +34,9 @@ static int put_one(struct pdi_play *play, struct pdi_writer *writer, struct pdi_
         status = pdi_node_commit(node, loan, size, now);
     } else {
         pdi_audit_fill(&play->audit, writer->author, 0, colour, play->payload, size);
-        status = pdi_node_put(node, writer->handle, play->payload, size, now);
+        struct pdi_shared *shared = pdi_world_shared(&play->world, writer->node);
+        status = shared != NULL ? pdi_shared_put(shared, writer->handle, play->payload, size, now)
+                                : pdi_node_put(node, writer->handle, play->payload, size, now);
     }
     if (status == PYDDSI_OK)
         pdi_audit_put(&play->audit, writer->author, colour, matched, stamp);
@@ -161,6 +163,15 @@ void pdi_play_write(struct pdi_play *play, uint32_t index)
 
 /* ---- readers ---- */
 
+static void let_go(struct pdi_play *play, const struct pdi_listener *reader, struct pdi_node *node,
+                   const pyddsi_received *sample)
+{
+    struct pdi_shared *shared = pdi_world_shared(&play->world, reader->node);
+    if (shared != NULL)
+        pdi_shared_gave_back(shared, sample);
+    pdi_node_release(node, sample);
+}
+
 void pdi_play_release(struct pdi_play *play, uint32_t index, uint32_t keep)
 {
     struct pdi_listener *reader = &play->readers[index];
@@ -169,7 +180,7 @@ void pdi_play_release(struct pdi_play *play, uint32_t index, uint32_t keep)
     struct pdi_node *node = pdi_world_enter(&play->world, reader->node, NULL);
     while (reader->held_count > keep && node != NULL) {
         uint32_t which = (uint32_t)pdi_rand_below(&reader->rand, reader->held_count);
-        pdi_node_release(node, &reader->held[which]);
+        let_go(play, reader, node, &reader->held[which]);
         reader->held[which] = reader->held[--reader->held_count];
     }
     if (node != NULL)
@@ -181,6 +192,9 @@ static bool take(struct pdi_play *play, struct pdi_listener *reader, struct pdi_
                  pdi_time now)
 {
     int most = reader->takes_one ? 1 : TAKES_MAX;
+    struct pdi_shared *shared = pdi_world_shared(&play->world, reader->node);
+    if (shared != NULL)
+        pdi_shared_pump(shared, now);
     for (int takes = 0; takes < most; takes++) {
         pyddsi_received sample;
         int status = pdi_node_take(node, reader->handle, &sample, now);
@@ -188,8 +202,10 @@ static bool take(struct pdi_play *play, struct pdi_listener *reader, struct pdi_
             pdi_audit_check(&play->audit, PYDDSI_CHECK_BOUNDS,
                             status == PYDDSI_AGAIN || reader->may_fail, reader->node,
                             "taking with subscriber %u answered %d", reader->handle, status);
-            return false;
+            return shared != NULL && takes != 0; /* there was no room for the rest of a lane */
         }
+        if (shared != NULL)
+            pdi_shared_took(shared, &sample);
         if (sample.last) {
             reader->ends++;
             reader->answer = 0;
@@ -200,12 +216,12 @@ static bool take(struct pdi_play *play, struct pdi_listener *reader, struct pdi_
         reader->answer++;
         pdi_audit_take(&play->audit, reader->audience, &sample);
         if (reader->hold_max == 0) {
-            pdi_node_release(node, &sample);
+            let_go(play, reader, node, &sample);
             continue;
         }
         while (reader->held_count > 0 && reader->held_count >= reader->hold_max) {
             uint32_t which = (uint32_t)pdi_rand_below(&reader->rand, reader->held_count);
-            pdi_node_release(node, &reader->held[which]);
+            let_go(play, reader, node, &reader->held[which]);
             reader->held[which] = reader->held[--reader->held_count];
         }
         reader->held[reader->held_count++] = sample;
@@ -235,9 +251,11 @@ void pdi_play_read(struct pdi_play *play, uint32_t index)
         return;
     uint64_t before = play->audit.taken + play->audit.foreign + play->marks;
     bool more = take(play, reader, node, now);
+    if (pdi_world_shared(&play->world, reader->node) != NULL)
+        pdi_shared_allow(pdi_world_shared(&play->world, reader->node));
     if (before == play->audit.taken + play->audit.foreign + play->marks && reader->held_count > 0) {
         /* What is held may be what all others wait for. */
-        pdi_node_release(node, &reader->held[--reader->held_count]);
+        let_go(play, reader, node, &reader->held[--reader->held_count]);
     }
     if (reader->held_count > 0)
         next = next < play->world.now + LET_GO ? next : play->world.now + LET_GO;

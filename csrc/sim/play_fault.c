@@ -58,6 +58,8 @@ void pdi_play_declare_writer(struct pdi_play *play, uint32_t index)
             author->unmatched_ok = writer->may_fail;
             author->moves = writer->options.way == PYDDSI_WAY_AUTO && !writer->topic.reliable;
         }
+        if (pdi_world_shared(&play->world, writer->node) != NULL)
+            pdi_shared_publisher(pdi_world_shared(&play->world, writer->node), writer->handle);
         pdi_world_declared(&play->world, writer->node, writer->handle);
     }
     play->declared++;
@@ -100,6 +102,8 @@ static void forget(struct pdi_play *play, int where, uint32_t handle)
     struct pdi_node *node = pdi_world_enter(&play->world, where, &now);
     if (node == NULL)
         return;
+    if (pdi_world_shared(&play->world, where) != NULL)
+        pdi_shared_forget(pdi_world_shared(&play->world, where), handle);
     int status = pdi_node_forget(node, handle, now);
     pdi_audit_check(&play->audit, PYDDSI_CHECK_SETTLED, status == PYDDSI_OK, where,
                     "forgetting %u answered %d", handle, status);
@@ -157,6 +161,14 @@ static void say_farewell(struct pdi_play *play, int at)
     if (node == NULL)
         return;
     pyddsi_stats stats;
+    if (pdi_world_shared(&play->world, at) != NULL) {
+        pdi_shared_close(pdi_world_shared(&play->world, at), now);
+        pdi_node_acknowledge(node);
+        pdi_world_leave(&play->world, at);
+        node = pdi_world_enter(&play->world, at, &now);
+        if (node == NULL)
+            return;
+    }
     pdi_node_close(node, now);
     pdi_node_stats(node, &stats);
     pdi_audit_check(&play->audit, PYDDSI_CHECK_BOOKS, stats.rings_used == 0, at,

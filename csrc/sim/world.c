@@ -37,6 +37,7 @@ int pdi_world_init(struct pdi_world *world, uint64_t seed)
     world->poison = 0xa5;
     pdi_rand_init(&rand, seed);
     world->links_rand = pdi_rand_fork(&rand, 1);
+    world->wake_rand = pdi_rand_fork(&rand, 3);
     world->nodes = calloc(PYDDSI_SIM_NODES_MAX, sizeof(*world->nodes));
     world->staging = malloc(PYDDSI_PACKET_MAX);
     (void)pdi_heap_init(&world->heap, NULL, 0, NULL, 0);
@@ -49,12 +50,14 @@ void pdi_world_fini(struct pdi_world *world)
 {
     pdi_world_log(world, false, 0);
     for (int i = 0; i < world->count; i++) {
+        pdi_shared_free(world->nodes[i].shared);
         free(world->nodes[i].memory);
         free(world->nodes[i].handles);
     }
     for (uint32_t i = 0; i < world->packets_room; i++) {
         free(world->packets[i].data);
     }
+    pdi_machines_free(world->machines);
     free(world->packets);
     free(world->nodes);
     free(world->links);
@@ -123,6 +126,12 @@ void pdi_world_reschedule(struct pdi_world *world, int node)
     pdi_time at = PDI_TIME_NEVER;
     if (one->node != NULL)
         at = virtual_time(world, one, pdi_node_due(one->node));
+    if (one->node != NULL && one->shared != NULL) {
+        pdi_time due = virtual_time(world, one, pdi_shared_due(one->shared));
+        pdi_time asked = one->asked_at > one->paused_until ? one->asked_at : one->paused_until;
+        at = due < at ? due : at;
+        at = asked < at ? asked : at;
+    }
     (void)pdi_heap_put(&world->heap, (uint32_t)node, at);
 }
 
@@ -150,12 +159,36 @@ struct pdi_node *pdi_world_enter(struct pdi_world *world, int node, pdi_time *no
     return one->node;
 }
 
+/* A node that shares memory attends to it a moment later: the system has to wake it first. */
+static void wake(struct pdi_world *world, int node)
+{
+    struct pdi_world_node *one = &world->nodes[node];
+    if (one->asked_at == PDI_TIME_NEVER) {
+        one->asked_at = world->now + 1 + pdi_rand_below(&world->wake_rand, one->sharing.wake_max);
+        pdi_world_reschedule(world, node);
+    }
+}
+
+/* What was done at one node may ask something of others of its machine, and of itself. */
+static void wake_asked(struct pdi_world *world, int node)
+{
+    if (pdi_shared_leave(world->nodes[node].shared, world->nodes[node].last))
+        wake(world, node);
+    for (int other = 0; other < world->count; other++) {
+        const struct pdi_shared *shared = pdi_world_shared(world, other);
+        if (shared != NULL && pdi_shared_asked(shared))
+            wake(world, other);
+    }
+}
+
 void pdi_world_leave(struct pdi_world *world, int node)
 {
     struct pdi_world_node *one = &world->nodes[node];
     if (one->node == NULL)
         return;
     drain(world, node);
+    if (one->shared != NULL)
+        wake_asked(world, node);
     pdi_world_reschedule(world, node);
     one->still = one->still_at == world->now ? one->still + 1 : 0;
     one->still_at = world->now;
@@ -163,6 +196,17 @@ void pdi_world_leave(struct pdi_world *world, int node)
         world->fault = "a node is busy and time does not go on";
     if (world->on_step != NULL)
         world->on_step(world->context, node);
+}
+
+/* Its own time has come, or others have asked. */
+static void attend(struct pdi_world *world, int node, pdi_time now)
+{
+    struct pdi_world_node *one = &world->nodes[node];
+    bool asked = one->asked_at <= world->now;
+    if (one->shared != NULL && (asked || pdi_shared_due(one->shared) <= now)) {
+        one->asked_at = asked ? PDI_TIME_NEVER : one->asked_at;
+        pdi_shared_attend(one->shared, now);
+    }
 }
 
 int pdi_world_step(struct pdi_world *world, pdi_time until)
@@ -190,6 +234,7 @@ int pdi_world_step(struct pdi_world *world, pdi_time until)
         struct pdi_node *node = pdi_world_enter(world, (int)item, &now);
         if (node != NULL) {
             pdi_node_tick(node, now);
+            attend(world, (int)item, now);
             pdi_world_leave(world, (int)item);
         }
     }

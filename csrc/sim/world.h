@@ -33,6 +33,7 @@
 #include "base/time.h"
 #include "node/node.h"
 #include "pyddsi.h"
+#include "sim/shared.h"
 
 #define PDI_WORLD_TIMERS_MAX  1024U
 #define PDI_WORLD_HANDLES_MAX 4096U
@@ -61,7 +62,10 @@ struct pdi_world_node {
     uint32_t lives;        /* how often it has been started */
     pdi_time still_at;     /* how many steps it has made at this moment */
     uint32_t still;
-    uint32_t handles_count; /* what its application declared, for pdi_world_quiet */
+    struct pdi_sharing sharing;
+    struct pdi_shared *shared; /* null: it shares no memory */
+    pdi_time asked_at;         /* when it attends to that, since others have asked it to */
+    uint32_t handles_count;    /* what its application declared, for pdi_world_quiet */
     uint32_t handles_room;
     uint32_t *handles;
 };
@@ -111,6 +115,10 @@ struct pdi_world {
     int links_stride;
     pyddsi_sim_link quality; /* of links to come */
 
+    struct pdi_sharing sharing; /* of nodes to come */
+    struct pdi_machines *machines;
+    struct pdi_rand wake_rand; /* how long it takes until a node is awake */
+
     struct pdi_world_packet *packets;
     uint32_t packets_room;
     uint32_t packets_free; /* first of the list, or UINT32_MAX */
@@ -155,6 +163,12 @@ static inline bool pdi_world_runs(const struct pdi_world *world, int node)
 static inline bool pdi_world_awake(const struct pdi_world *world, int node)
 {
     return pdi_world_runs(world, node) && world->nodes[node].paused_until <= world->now;
+}
+
+/* The shared memory of a node that runs and has some, or null. */
+static inline struct pdi_shared *pdi_world_shared(const struct pdi_world *world, int node)
+{
+    return pdi_world_runs(world, node) ? world->nodes[node].shared : NULL;
 }
 
 /* What this node takes for the time. */

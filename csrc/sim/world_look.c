@@ -133,6 +133,8 @@ static bool windows_quiet(const struct pdi_world *world, int node)
 static const char *busy(const struct pdi_world *world, int node)
 {
     const struct pdi_world_node *one = &world->nodes[node];
+    if (one->shared != NULL && !pdi_shared_quiet(one->shared))
+        return "a sample in a lane has not been brought";
     if (one->paused_until > world->now)
         return "a node is paused";
     if (pdi_node_due(one->node) <= one->last)

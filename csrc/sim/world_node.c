@@ -16,15 +16,32 @@ static pyddsi_endpoint address(int node, uint32_t ports)
     return endpoint;
 }
 
+/* Memory for a life that shares some. False: there is none. */
+static bool share(struct pdi_world *world, struct pdi_world_node *one)
+{
+    if (one->sharing.machine == 0)
+        return true;
+    if (world->machines == NULL)
+        world->machines = pdi_machines_new(world->seed);
+    if (world->machines != NULL)
+        one->shared = pdi_shared_new(world->machines, &one->sharing, &one->config);
+    return one->shared != NULL;
+}
+
 static int start(struct pdi_world *world, int node)
 {
     struct pdi_world_node *one = &world->nodes[node];
     /* A node that reads what it has not written shows it: the same seed with other poison has another digest. */
     memset(one->memory, world->poison, one->size);
     one->last = pdi_world_clock(world, node);
+    one->asked_at = PDI_TIME_NEVER;
+    if (!share(world, one))
+        return PYDDSI_NO_SPACE;
     int status = pdi_node_init(&one->node, &one->config, one->memory, one->size, false, one->last);
     if (status != PYDDSI_OK)
         one->node = NULL;
+    else if (one->shared != NULL)
+        pdi_shared_begin(one->shared, one->node);
     one->lives++;
     one->handles_count = 0;
     one->paused_until = one->held_until = 0;
@@ -97,6 +114,7 @@ int pdi_world_add(struct pdi_world *world, const pyddsi_config *config, const ch
     one->config = *config;
     complete(world, node, &one->config);
     one->endpoint = address(node, 0);
+    one->sharing = world->sharing;
     why = "the configuration cannot be";
     one->size = pdi_node_size(&one->config, &why);
     if (text != NULL)
@@ -126,6 +144,8 @@ int pdi_world_crash(struct pdi_world *world, int node)
     if (!pdi_world_runs(world, node))
         return PYDDSI_BAD_ARGUMENT;
     world->nodes[node].node = NULL;
+    pdi_shared_free(world->nodes[node].shared);
+    world->nodes[node].shared = NULL;
     world->nodes[node].handles_count = 0;
     pdi_world_hasten(world, node, 0);
     world->nodes[node].paused_until = 0; /* nothing more waits for it */

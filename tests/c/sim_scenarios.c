@@ -66,6 +66,8 @@ static void test_themes(void)
         {"fanout", offsetof(pyddsi_report, owed)},
         {"beside", offsetof(pyddsi_report, owed)},
         {"filtered", offsetof(pyddsi_report, resent)},
+        {"crossing", offsetof(pyddsi_report, resent)},
+        {"lanes", offsetof(pyddsi_report, excused)},
         {"late", offsetof(pyddsi_report, restarts)},
         {"leave", offsetof(pyddsi_report, crashes)},
         {"crash", offsetof(pyddsi_report, restarts)},
@@ -106,6 +108,29 @@ static void test_themes(void)
     }
     CHECK_EQ(pdi_scenario_find("none"), -1);
     CHECK_EQ(pdi_scenario_run(&play, -1, 1, false), PYDDSI_BAD_ARGUMENT);
+}
+
+/* If this fails, nodes of one machine find no shared memory, and the scenarios about it show nothing. */
+static void test_lanes(void)
+{
+    static const char *const names[] = {"crossing", "lanes"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct pdi_shared_counts counts;
+        uint64_t put = 0, taken = 0;
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            CHECK_EQ(pdi_scenario_run(&play, pdi_scenario_find(names[i]), seed, false), PYDDSI_OK);
+            for (int node = 0; node < play.world.count; node++) {
+                if (pdi_world_shared(&play.world, node) == NULL)
+                    continue;
+                pdi_shared_count(pdi_world_shared(&play.world, node), &counts);
+                CHECK_EQ(counts.held, 0);
+                put += counts.put;
+                taken += counts.taken;
+            }
+            pdi_play_fini(&play);
+        }
+        CHECK(put > 0 && taken > put);
+    }
 }
 
 /* If this fails, a fault that was found and mended once is back. */
@@ -165,6 +190,7 @@ int main(void)
     test_all();
     test_same();
     test_themes();
+    test_lanes();
     test_repair();
     return test_result();
 }
