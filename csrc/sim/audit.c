@@ -127,6 +127,17 @@ uint32_t pdi_audit_author(struct pdi_audit *audit, int node, uint32_t handle,
     return audit->authors_count++;
 }
 
+static bool follows(const struct pdi_audit *audit, int node, const struct pdi_topic *topic)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < audit->audiences_count && !found; i++) {
+        const struct pdi_audience *one = &audit->audiences[i];
+        found = one->node == node && one->forgotten && one->topic.resource == topic->resource &&
+                pdi_audit_alive(audit, node, one->life);
+    }
+    return found && pdi_world_shared(audit->world, node) != NULL;
+}
+
 uint32_t pdi_audit_audience(struct pdi_audit *audit, int node, uint32_t handle,
                             const struct pdi_topic *topic)
 {
@@ -141,6 +152,7 @@ uint32_t pdi_audit_audience(struct pdi_audit *audit, int node, uint32_t handle,
                               .handle = handle,
                               .topic = *topic,
                               .declared = ++audit->stamp};
+    audit->audiences[audit->audiences_count].follows = follows(audit, node, topic);
     return audit->audiences_count++;
 }
 
@@ -263,8 +275,8 @@ static void check_hole(struct pdi_audit *audit, struct pdi_audience *audience,
 {
     const struct pdi_session *there = &audit->sessions[author->node][audience->node];
     const struct pdi_session *here = &audit->sessions[audience->node][author->node];
-    if (audience->drops || audience->partial || audit->broken || !author->topic.reliable ||
-        !audience->topic.reliable)
+    if (audience->drops || audience->partial || audience->follows || audit->broken ||
+        !author->topic.reliable || !audience->topic.reliable)
         return;
     for (uint32_t number = from; number < to; number++) {
         const struct pdi_put *put = &author->puts[number];

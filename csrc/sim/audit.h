@@ -19,6 +19,8 @@
  *   - if the publisher's life has ended (it may have been lost with it), but not with later ones of it delivered;
  *   - if after it was put a session between the two broke, a GAP or DETACHED was told: then the ledgers and gaps
  *     of the two must count at least as many samples of that resource as are missing;
+ *   - if the subscriber follows a forgotten one of the same node, which shares memory: what a lane has still for the one that
+ *     went is not for its successor, until the publisher knows of it; then the ledgers must count as many;
  *   - if the subscriber asked for drops when its ring is full: then its node's ledger must count as many.
  * Everything else is a violation: a line of text with time, node and what. They are collected; nothing stops.
  *
@@ -85,7 +87,8 @@ struct pdi_audience {
     uint8_t partial;   /* pull, periods: nothing is owed */
     uint8_t forgotten;
     uint8_t rejected;
-    uint32_t *last; /* of each author and way: the number after the last one taken */
+    uint8_t follows; /* a forgotten one of the same topic, and its node shares memory */
+    uint32_t *last;  /* of each author and way: the number after the last one taken */
     uint32_t last_room;
     uint32_t taken;
     uint64_t excused;
