@@ -40,7 +40,9 @@ enum pdi_stream_state {
     PDI_STREAM_NONE,    /* nothing has come */
     PDI_STREAM_FOREIGN, /* not of the protocol */
     PDI_STREAM_READ,
-    PDI_STREAM_BROKEN, /* from here on nobody can read it */
+    PDI_STREAM_BROKEN, /* bytes are passed over until packets are found again */
+    PDI_STREAM_UNSURE, /* a packet may have begun where one was looked for; it is not whole yet */
+    PDI_STREAM_OVER,   /* what its bytes say cannot be framed: nothing more is read */
 };
 
 struct pdi_stream_seen {
@@ -48,6 +50,7 @@ struct pdi_stream_seen {
     uint32_t used;     /* bytes that wait for the rest of their packet */
     uint32_t sequence; /* of what is made anew of it: copy.h */
     uint8_t state;
+    uint8_t found; /* its packets had to be looked for */
     uint8_t bytes[PDI_STREAM_ROOM];
 };
 
@@ -81,7 +84,6 @@ struct pdi_scan {
     uint8_t finished;
     /* of what is at hand, see below */
     uint8_t phase, after; /* enum pdi_phase */
-    uint8_t bytes_waited;
     uint8_t decode, frame_decode;
     uint8_t fault_passes;
     uint8_t cut;

@@ -114,6 +114,7 @@ static void store_streams(struct pdi_store *store, const struct pdi_scan *scan)
         if (stream->state != PDI_STREAM_NONE) {
             pdi_store_put(store, i + 1);
             pdi_store_put(store, stream->state);
+            pdi_store_put(store, stream->found);
             pdi_store_put(store, stream->stream.unframed);
             pdi_store_put_bytes(store, stream->bytes, stream->used);
         }
@@ -130,7 +131,8 @@ static void load_streams(struct pdi_restore *load, struct pdi_scan *scan)
         }
         struct pdi_stream_seen *stream = &scan->streams[i - 1];
         pdi_stream_init(&stream->stream, &scan->reading[1], 0);
-        stream->state = (uint8_t)pdi_store_get(load, PDI_STREAM_BROKEN);
+        stream->state = (uint8_t)pdi_store_get(load, PDI_STREAM_OVER);
+        stream->found = (uint8_t)pdi_store_get(load, 1);
         stream->stream.unframed = (uint8_t)pdi_store_get(load, 1);
         stream->used = (uint32_t)pdi_store_get_bytes(load, stream->bytes, sizeof stream->bytes);
     }

@@ -74,12 +74,16 @@ static bool deliver(struct pdi_tcp *tcp, uint16_t index, const struct pdi_tcp_pi
         }
         part->end = piece->end;
         part->lost = direction->lost;
+        part->missing = direction->missing;
         direction->lost = false;
+        direction->missing = 0;
         direction->ended = piece->end;
     }
-    if (!piece->end && piece->bytes < piece->size)
-        direction->lost =
-            true; /* the snap length took the rest; a repetition would be cut as well */
+    if (!piece->end && piece->bytes < piece->size) {
+        /* the snap length took the rest; a repetition would be cut as well */
+        direction->lost = true;
+        direction->missing += piece->size - (piece->bytes > known ? piece->bytes : known);
+    }
     return some;
 }
 
@@ -139,7 +143,17 @@ static void drop(struct pdi_tcp *tcp, struct pdi_tcp_direction *direction)
     }
 }
 
-/* The next part of what is in order. A hole is given up if all has to come out, or if there is no room to wait for it
+/* Whether the nearest that is held has waited as long as it may when the packet at hand comes. */
+static bool waited_long(const struct pdi_tcp *tcp, const struct pdi_tcp_direction *direction)
+{
+    int64_t since;
+    return direction->held_first != PDI_HELD_NONE &&
+           !__builtin_sub_overflow(tcp->arrival.piece[0].time_ns,
+                                   tcp->held[direction->held_first].piece.time_ns, &since) &&
+           since > PDI_TCP_WAIT_NS;
+}
+
+/* The next part of what is in order. A hole is given up if all has to come out, or if there is no room or time to wait for it
  * to close. Each turn takes a piece off or gives up the hole before one, so there are twice as many as pieces. */
 static bool drain(struct pdi_tcp *tcp, uint16_t index, bool all, struct pdi_part *part)
 {
@@ -151,8 +165,10 @@ static bool drain(struct pdi_tcp *tcp, uint16_t index, bool all, struct pdi_part
         if (first == NULL)
             return false;
         if (first->position > direction->next) {
-            if (!all && (pending(&tcp->arrival) == NULL || hold(tcp, direction)))
+            if (!all && !waited_long(tcp, direction) &&
+                (pending(&tcp->arrival) == NULL || hold(tcp, direction)))
                 return false;
+            direction->missing += first->position - direction->next;
             direction->next = first->position;
             direction->lost = true;
         }
@@ -176,6 +192,7 @@ static bool end(struct pdi_tcp *tcp, const struct pdi_tcp_step *step, struct pdi
     part_begin(tcp, step->direction, &tcp->arrival.piece[0], part);
     part->end = 1;
     part->lost = direction->lost || step->lost;
+    part->missing = direction->missing;
     direction->ended = true;
     return true;
 }

@@ -29,6 +29,7 @@
 #define PDI_TCP_HELD_TOTAL_MAX (UINT32_C(8) << 20) /* and in all */
 /* Counted for each packet that waits beside its bytes, so that a million of one byte have a limit too. */
 #define PDI_TCP_HELD_OVERHEAD 256U
+#define PDI_TCP_WAIT_NS       INT64_C(2000000000) /* how long a hole stays open */
 #define PDI_TCP_JUMP_MAX                                                                           \
     (UINT32_C(64) << 20) /* a number farther away belongs to another connection */
 
@@ -40,6 +41,7 @@ struct pdi_part {
     int64_t time_ns;     /* and its time */
     const uint8_t *data; /* good until the next call */
     uint32_t size;
+    uint64_t missing; /* lost: so many bytes, as far as that is known */
     /* Which one, below PDI_TCP_DIRECTIONS_MAX. Behind an end, and from a start on, it is another connection's. */
     uint16_t direction;
     uint8_t

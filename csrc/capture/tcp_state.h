@@ -61,9 +61,10 @@ struct pdi_tcp_key {
 
 struct pdi_tcp_direction {
     struct pdi_tcp_key key;
-    uint64_t next;  /* the first position that was not delivered */
-    uint32_t first; /* the sequence number of its SYN, */
-    bool begun;     /* if that was seen */
+    uint64_t next;    /* the first position that was not delivered */
+    uint64_t missing; /* bytes of the gap before it, if there is one */
+    uint32_t first;   /* the sequence number of its SYN, */
+    bool begun;       /* if that was seen */
     bool ended;
     bool lost;           /* the next bytes come behind a gap */
     uint32_t held_first; /* the nearest that is held, */

@@ -40,6 +40,7 @@ static void store_direction(struct pdi_store *store, const struct pdi_tcp *tcp,
     pdi_store_put(store, flags);
     pdi_store_put(store, direction->first);
     pdi_store_put(store, direction->next);
+    pdi_store_put(store, direction->missing);
     for (uint32_t i = direction->held_first; i != PDI_HELD_NONE; i = tcp->held[i].next) {
         pdi_store_put(store, 1);
         store_piece(store, tcp, &tcp->held[i], before);
@@ -104,6 +105,7 @@ static void load_direction(struct pdi_restore *load, struct pdi_tcp *tcp, uint16
     pdi_tcp_put(tcp, index, &key, 0);
     direction->first = (uint32_t)pdi_store_get(load, UINT32_MAX);
     direction->next = pdi_store_get_from(load, PDI_TCP_ROUND, POSITION_MAX);
+    direction->missing = pdi_store_get(load, POSITION_MAX);
     direction->begun = (flags & DIRECTION_BEGUN) != 0;
     direction->ended = (flags & DIRECTION_ENDED) != 0;
     direction->lost = (flags & DIRECTION_LOST) != 0;

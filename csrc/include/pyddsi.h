@@ -1255,7 +1255,7 @@ enum {
     PYDDSI_COLUMNS_MAX = 48,
     PYDDSI_WHERE_MAX = 64, /* steps of a filter */
     PYDDSI_SCAN_PORTS_MAX = 16,
-    PYDDSI_SNAPSHOT_LAYOUT = 1, /* of a scan's state; another one cannot be gone on with */
+    PYDDSI_SNAPSHOT_LAYOUT = 2, /* of a scan's state; another one cannot be gone on with */
 };
 
 /* The columns of a table, in their order; null: no such table, or no such column. */
@@ -1272,7 +1272,7 @@ enum pyddsi_decode {
     PYDDSI_DECODE_UNKNOWN,   /* it holds a kind of message that nobody knows */
     PYDDSI_DECODE_WAITS,     /* a piece of an IP packet */
     PYDDSI_DECODE_OTHER,     /* neither UDP nor TCP */
-    PYDDSI_DECODE_STREAM,    /* TCP that cannot be read: from its middle, or with a part missing */
+    PYDDSI_DECODE_STREAM, /* TCP that cannot be read: behind a part that is missing, up to the next packet that is found */
 };
 
 /* One step of a filter, which works on a stack of numbers and texts. */
@@ -1534,6 +1534,10 @@ typedef struct {
     uint64_t event_packet[24]; /* the first frame with each event */
     int64_t event_ns[24];      /* and its time */
     uint64_t by_decode[8];
+    uint64_t
+        stream_packet; /* the first frame at which reading of a TCP direction broke off; 0: none */
+    uint64_t stream_missing,
+        stream_unread; /* bytes of such that are not in the capture; and that are, and were passed over */
     uint64_t repeats, presync, fills; /* samples */
     int64_t missing;
     uint64_t parties, flows, sessions, resources;

@@ -229,12 +229,16 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
         )
     streams = tally["decode.stream"]
     if streams:
+        _, number = tally.firsts.get("decode.stream", (0, None))
+        missing, unread = tally["stream_missing"], tally["stream_unread"]
         yield Finding(
             "streams",
             "warning",
-            f"{_times(streams, 'direction')} of TCP connections cannot be read, or not to the end: the capture begins or ends in "
-            f"their middle, or lacks a part",
+            f"TCP connections could not be read without a break, {_times(streams, 'time')}: the capture begins or ends in their middle, or "
+            f"lacks a part. {_times(missing, 'byte')} are not in it, and {unread:,} were passed over until packets were found again",
             streams,
+            _packets(number),
+            f"frame.number == {number}" if number else "",
         )
     if tally["evicted"] or tally["forgotten"]:
         yield Finding(

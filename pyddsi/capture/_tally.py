@@ -47,6 +47,7 @@ DECODES = ("ok", "foreign", "truncated", "malformed", "unknown", "waits", "other
 FACTS = (
     *("bytes", "frames", "packets", "messages", "foreign_udp", "foreign_tcp", "doubles"),
     *("backwards", "over_wire", "capture_dropped", "evicted", "forgotten", "repeats", "missing", "fills"),
+    *("stream_missing", "stream_unread"),
 )  # fmt: skip
 
 
@@ -110,7 +111,10 @@ def counts_of(scan: Scan, before: Any = None) -> Iterator[Count]:
     yield from (Count(name, getattr(facts, name) - getattr(before, name)) for name in FACTS)
     yield Count("pre_sync", facts.presync)
     yield from (Count(f"kind.{kinds[i]}", n) for i, n in enumerate(facts.by_kind) if n)
-    yield from (Count(f"decode.{DECODES[i]}", n) for i, n in enumerate(facts.by_decode) if n)
+    for i, n in enumerate(facts.by_decode):
+        if n:
+            first = facts.stream_packet if DECODES[i] == "stream" else 0
+            yield Count(f"decode.{DECODES[i]}", n, first or None)
     strangers = scan.strangers()
     strangers["TCP after the end"] -= before.tcp_late
     yield from (Count(f"stranger.{what}", n) for what, n in strangers.items() if n)

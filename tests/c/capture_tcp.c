@@ -792,9 +792,18 @@ static void test_impossible_snapshots(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const uint64_t head[] = {0, cases[i].count, cases[i].index};
-        const uint64_t numbers[] = {
-            cases[i].kind << 32 | 7, cases[i].flags,   9, cases[i].next, 1, cases[i].gap, 0, 0, 0,
-            cases[i].size,           cases[i].captured};
+        const uint64_t numbers[] = {cases[i].kind << 32 | 7,
+                                    cases[i].flags,
+                                    9,
+                                    cases[i].next,
+                                    0,
+                                    1,
+                                    cases[i].gap,
+                                    0,
+                                    0,
+                                    0,
+                                    cases[i].size,
+                                    cases[i].captured};
         size_t size = 0;
         for (size_t k = 0; k < sizeof(head) / sizeof(head[0]); k++)
             size = damage_number(snapshot, size, head[k]);

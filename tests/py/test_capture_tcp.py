@@ -16,6 +16,7 @@ DIRECTIONS_MAX = make.limit("PDI_TCP_DIRECTIONS_MAX")
 HELD_BYTES_MAX = make.limit("PDI_TCP_HELD_MAX")
 HELD_OVERHEAD_BYTES = make.limit("PDI_TCP_HELD_OVERHEAD")
 JUMP_BYTES_MAX = make.limit("PDI_TCP_JUMP_MAX")
+STEP_NS = 100_000
 FORTH = (make.HERE, make.THERE)
 BACK = (make.THERE, make.HERE)
 
@@ -29,7 +30,7 @@ def packet(
 
 def segments(packets: Iterable[bytes], snap: int | None = None) -> list[Segment]:
     """What the reader makes of packets; nothing may be skipped."""
-    items, why, error = read(make.pcap(packets, link=101, snap=snap))
+    items, why, error = read(make.pcap(packets, link=101, snap=snap, step_ns=STEP_NS))
     assert error is None
     assert not why
     return [item for item in items if isinstance(item, Segment)]
@@ -72,7 +73,7 @@ def test_connection() -> None:
         "8 end",
     ]
     assert {item.destination for item in forth} == {there}
-    assert [item.time_ns for item in forth][1] == make.NOW // 1000 * 1000 + 3 * make.SECOND
+    assert [item.time_ns for item in forth][1] == make.NOW // 1000 * 1000 + 3 * STEP_NS
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -142,6 +143,15 @@ def test_hole_before_an_error() -> None:
     items, _, error = read(make.pcap([packet(b"a", 1), packet(b"c", 3), b"xx"], link=101)[:-1])
     assert error is not None
     assert words(item for item in items if isinstance(item, Segment)) == ["1 a", "2 lost c"]
+
+
+def test_hole_that_stays_open() -> None:
+    """What a peer says would wait for the end of the capture where one packet is missing, and its silence be told."""
+    packets = [packet(b"a", 10), packet(b"c", 12), packet(b"d", 13), packet(b"f", 15)]
+    packets += [packet(b"h", 17), packet(b"b", 11), packet(b"e", 14)]
+    items, _, _ = read(make.pcap(packets, link=101, step_ns=make.SECOND))
+    found = [item for item in items if isinstance(item, Segment)]
+    assert words(found) == ["1 a", "2 lost c", "3 d", "7 e", "4 f", "5 lost h"]
 
 
 @pytest.mark.parametrize("size", [1, 1000, 60000])
