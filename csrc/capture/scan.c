@@ -9,8 +9,6 @@
 #include "wire/decode.h"
 
 #define ROWS_USUAL   65536U
-#define LOOKED_AT    64U              /* bytes of a datagram that is held against the last ones */
-#define DOUBLE_NS    INT64_C(1000000) /* a copy of a datagram comes within this */
 #define SWEPT_ROWS   20000U
 #define SWEPT_BYTES  (16U << 20)
 #define EVENT_ROWS   ((size_t)2 * PDI_EVENTS_MAX) /* that one packet can cause */
@@ -173,29 +171,6 @@ static void note_time(struct pdi_scan *scan, int64_t time_ns)
     facts->last_ns = time_ns > facts->last_ns ? time_ns : facts->last_ns;
 }
 
-/* Whether this datagram was there a moment ago, word for word as far as its length, its IP identity and its first bytes
- * tell. */
-static bool is_double(struct pdi_scan *scan)
-{
-    const struct pdi_carried *carried = &scan->carried;
-    uint64_t hash =
-        pdi_mix(pdi_endpoint_hash(&carried->source), pdi_endpoint_hash(&carried->target) + 1);
-    hash = pdi_mix(hash, (uint64_t)carried->identity << 32 | carried->whole);
-    for (uint32_t i = 0; i + 8 <= carried->size && i < LOOKED_AT; i += 8) {
-        uint64_t word;
-        memcpy(&word, carried->data + i, sizeof word);
-        hash = pdi_mix(hash, word);
-    }
-    struct pdi_recent *recent = &scan->recent[hash % PDI_RECENT_MAX];
-    int64_t apart;
-    bool copy = recent->hash == hash &&
-                !__builtin_sub_overflow(scan->frame.time_ns, recent->time_ns, &apart) &&
-                apart <= DOUBLE_NS && apart >= -DOUBLE_NS;
-    *recent = (struct pdi_recent){copy ? 0 : hash,
-                                  scan->frame.time_ns}; /* a third is no copy of the second */
-    return copy;
-}
-
 /* A frame has been looked at. False: not yet, what it is copied to is not ready for it. */
 static bool frame_end(struct pdi_scan *scan)
 {
@@ -224,7 +199,7 @@ static void udp(struct pdi_scan *scan)
         return;
     }
     if (scan->options.dedupe || scan->options.tally) {
-        bool copy = scan->frame.time_ns != PDI_TIME_NONE && is_double(scan);
+        bool copy = scan->frame.time_ns != PDI_TIME_NONE && pdi_scan_is_double(scan);
         scan->facts.doubles += copy;
         if (copy && scan->options.dedupe) {
             return;

@@ -61,7 +61,8 @@ struct pdi_rate {
 };
 
 struct pdi_recent {
-    uint64_t hash;
+    uint64_t hash; /* of a datagram; 0: there is none */
+    uint64_t way;
     int64_t time_ns;
 };
 
@@ -96,7 +97,6 @@ struct pdi_scan {
     struct pdi_stream_seen *streams; /* PDI_TCP_DIRECTIONS_MAX */
     struct pdi_trace *trace;
     struct pdi_recent recent[PDI_RECENT_MAX];
-    uint32_t recent_at;
     uint32_t finish_step, finish_at;
     uint32_t note_count, rate_count;
     int64_t last_ns, latest_ns; /* of the last frame; the greatest of all */
@@ -152,6 +152,9 @@ size_t pdi_scan_store(const struct pdi_scan *scan, uint8_t *out, size_t room);
 int pdi_scan_load(struct pdi_scan *scan, const uint8_t *data, size_t size);
 
 /* ---- for the files of the scan ---- */
+
+/* Whether the datagram at hand was captured a moment ago by another way; it is remembered. */
+bool pdi_scan_is_double(struct pdi_scan *scan);
 
 /* One step of one phase: OK, AGAIN (the batch is full), SHORT, END, BAD_INPUT. */
 int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);

@@ -149,10 +149,10 @@ size_t pdi_scan_store(const struct pdi_scan *scan, uint8_t *out, size_t room)
     store_streams(&store, scan);
     for (uint32_t i = 0; i < PDI_RECENT_MAX; i++) {
         pdi_store_put(&store, scan->recent[i].hash);
+        pdi_store_put(&store, scan->recent[i].hash != 0 ? scan->recent[i].way : 0);
         pdi_store_put_time(&store,
                            scan->recent[i].hash != 0 ? scan->recent[i].time_ns : PDI_NONE64);
     }
-    pdi_store_put(&store, scan->recent_at);
     pdi_store_put_time(&store, scan->last_ns);
     pdi_store_put_time(&store, scan->latest_ns);
     store_part(&store, scan->trace, store_trace);
@@ -170,9 +170,9 @@ int pdi_scan_load(struct pdi_scan *scan, const uint8_t *data, size_t size)
     load_streams(&load, scan);
     for (uint32_t i = 0; i < PDI_RECENT_MAX; i++) {
         scan->recent[i].hash = pdi_store_get(&load, UINT64_MAX);
+        scan->recent[i].way = pdi_store_get(&load, UINT64_MAX);
         scan->recent[i].time_ns = pdi_store_get_time(&load);
     }
-    scan->recent_at = (uint32_t)pdi_store_get(&load, PDI_RECENT_MAX - 1);
     scan->last_ns = pdi_store_get_time(&load);
     scan->latest_ns = pdi_store_get_time(&load);
     pyddsi_bytes trace = load_part(&load);

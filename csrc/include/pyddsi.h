@@ -1301,13 +1301,14 @@ typedef struct {
 } pyddsi_where;
 
 typedef struct {
-    int table;         /* enum pyddsi_table */
-    uint64_t columns;  /* bits: which of its columns are wanted */
-    int32_t file;      /* what the column `file` holds */
-    uint32_t rows;     /* of a batch, about; 0: 65536 */
-    uint8_t seq_bits;  /* of all sessions; 0: as they announce */
-    uint8_t learn;     /* 1: find speakers by the looks of their handshakes as well */
-    uint8_t dedupe;    /* 1: pass over a datagram that was captured a moment ago, word for word */
+    int table;        /* enum pyddsi_table */
+    uint64_t columns; /* bits: which of its columns are wanted */
+    int32_t file;     /* what the column `file` holds */
+    uint32_t rows;    /* of a batch, about; 0: 65536 */
+    uint8_t seq_bits; /* of all sessions; 0: as they announce */
+    uint8_t learn;    /* 1: find speakers by the looks of their handshakes as well */
+    uint8_t
+        dedupe; /* 1: pass over a datagram that was captured a moment ago by another way: capture/scan_double.c */
     uint8_t tally;     /* 1: data is added up by flow and resource also without the table `rates` */
     uint8_t base_only; /* 1: nobody has extensions; 2: everybody; 0: as they announce */
     uint32_t port_count;

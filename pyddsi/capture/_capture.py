@@ -357,7 +357,7 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
     ports: well-known ports of the protocol; who speaks it on others is learnt from its handshakes (learn=False: is not)
     seq_bits: length of sequence numbers; None: as the sessions announce
     extensions: whether messages beyond zhe are read: "announced" by their sender, "always", "never"
-    dedupe: pass over a datagram that was captured a moment ago, word for word
+    dedupe: pass over a datagram that was captured a moment ago on another interface, or with the same IP identity
     chain: whether a file goes on where the one before it ends: "auto" for run_00001.pcapng, run_00002.pcapng ...; "on", "off"
     strict: raise CaptureError for what is a warning otherwise, such as a file that is cut off
     index: folder for index files; None: beside the captures, else in the user's cache. keep_index=False: nowhere

@@ -209,8 +209,8 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
         yield Finding(
             "doubles",
             "warning",
-            f"{_times(tally['doubles'], 'datagram')} came twice within a millisecond, as captures of `any` or of a mirrored port have "
-            f"them, and count as repeats; read again with --dedupe",
+            f"{_times(tally['doubles'], 'datagram')} came twice within a millisecond, by two ways or with the same IP identity, as captures of "
+            f"`any` or of a mirrored port have them, and count as repeats; read again with --dedupe",
             tally["doubles"],
         )
     if tally["backwards"]:
