@@ -61,6 +61,7 @@ void pdi_stream_link_live(struct pdi_streams *streams, struct pdi_stream_link *l
 {
     link->state = PDI_STREAM_LIVE;
     link->failed = 0;
+    link->since = now;
     link->due = now + PDI_STREAM_IDLE;
     streams->counts.live++;
     pdi_stream_arm(streams, link->due);
@@ -211,6 +212,9 @@ void pdi_stream_link_end(struct pdi_streams *streams, struct pdi_stream_link *li
         *link = (struct pdi_stream_link){.fd = -1};
         return;
     }
-    link->pause_ms = link->heard ? PDI_STREAM_PAUSE_MS : link->pause_ms;
+    if (link->since != 0 && now - link->since >= PDI_STREAM_PATIENCE) {
+        link->pause_ms = PDI_STREAM_PAUSE_MS; /* one that refuses us would have ended it before */
+    }
+    link->since = 0;
     put_off(streams, link, now);
 }

@@ -21,7 +21,8 @@
 #define PDI_STREAMS_LISTENERS 1000U
 #define PDI_STREAMS_TIMER     2000U
 
-#define PDI_STREAM_PATIENCE     (4 * PDI_TIME_S)  /* until something is heard of who connected */
+#define PDI_STREAM_PATIENCE                                                                        \
+    (4 * PDI_TIME_S) /* until something is heard of who connected; and ours had a use by then */
 #define PDI_STREAM_IDLE         (60 * PDI_TIME_S) /* and from then on */
 #define PDI_STREAM_CONNECT      (5 * PDI_TIME_S)  /* for an answer to our call */
 #define PDI_STREAM_LINGER       PDI_TIME_S        /* for the other side to close, after a CLOSE */
@@ -53,15 +54,16 @@ struct pdi_stream_link {
     pyddsi_endpoint where;
     pyddsi_endpoint aim; /* ours: where it is from the next attempt on; kind 0: it stays */
     pdi_time due;        /* when this state is over by itself */
-    uint32_t pause_ms;
-    uint8_t *out; /* frames from out_at to out_end wait; null until something has to wait */
+    pdi_time since;      /* when it was made; 0: it is not there */
+    uint32_t pause_ms;   /* ours: before the next attempt */
+    uint8_t *out;        /* frames from out_at to out_end wait; null until something has to wait */
     size_t out_at, out_end;
 
     /* of the receive thread alone */
     pyddsi_stream framing;
     uint8_t *in; /* bytes from in_at to in_end have not been taken */
     size_t in_at, in_end;
-    bool heard; /* a packet has come: the next pause begins at the shortest */
+    bool heard; /* a packet has come */
     bool over;  /* nothing more comes */
 };
 

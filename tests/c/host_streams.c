@@ -566,7 +566,8 @@ static void test_together(void)
 
 /* ---- beginnings and ends ---- */
 
-/* Whoever is called before he listens, or has gone and come back, would not be called again. */
+/* A peer that is called before it listens, or has gone and come back, would not be called again; or at once and for ever, if it
+ * answers and then refuses each time. */
 static void test_again(void)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -581,22 +582,27 @@ static void test_again(void)
             quiet(other);
             wait_for(other, NULL);
         }
-        CHECK_EQ(other->streams->links[0].pause_ms, 2 * PDI_STREAM_PAUSE_MS);
-        for (int times = 0; times < 3; times++) {
+        uint32_t pause = 2 * PDI_STREAM_PAUSE_MS;
+        CHECK_EQ(other->streams->links[0].pause_ms, pause);
+        for (int times = 0; times < 12; times++) {
+            bool lasts = times == 8;
             opened(one);
             hurry(other, PDI_STREAM_WAITING);
             take_hello(one, other);
             pyddsi_endpoint back = packet_from;
             CHECK_EQ(send_to(one, back, hello, sizeof hello), PYDDSI_OK);
             take_hello(other, NULL);
+            other->streams->links[0].since -= lasts ? PDI_STREAM_PATIENCE : 0;
             closed(one); /* as after a kill: the system closes */
             take(other, NULL);
             CHECK_EQ(packet_size, 0);
             CHECK(pdi_stream_same(&packet_from, &other->peers[0]));
             CHECK_EQ(send_to(other, other->peers[0], hello, sizeof hello), -ENOTCONN);
-            CHECK_EQ(other->streams->links[0].pause_ms, 2 * PDI_STREAM_PAUSE_MS);
+            pause = lasts ? 2 * PDI_STREAM_PAUSE_MS : 2 * pause;
+            pause = pause < PDI_STREAM_PAUSE_MAX_MS ? pause : PDI_STREAM_PAUSE_MAX_MS;
+            CHECK_EQ(other->streams->links[0].pause_ms, pause);
         }
-        CHECK_EQ(counts_of(other).made, 3);
+        CHECK_EQ(counts_of(other).made, 12);
         gone(other);
         gone(one);
     }

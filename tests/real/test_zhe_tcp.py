@@ -39,9 +39,13 @@ def session(**settings: Any) -> pyddsi.Session:
     return pyddsi.open(shared_memory=False, **settings)
 
 
-def zhe_of(config: Config = P2P, peer_id: bytes = b"\xa0\xff", name: str = "") -> Zhe:
-    """A stand-in that publishes, perhaps by a name, and subscribes."""
+def zhe_of(
+    config: Config = P2P, peer_id: bytes = b"\xa0\xff", name: str = "", begin: int = 0
+) -> Zhe:
+    """A stand-in that publishes, perhaps by a name, and subscribes; the first of its numbers."""
     zhe = Zhe(config, peer_id, time.monotonic())
+    for sent in zhe.multicast:
+        sent.base = sent.next = sent.best_next = begin
     if name:
         zhe.resource(OUT, name)
     zhe.publish(OUT)
@@ -71,7 +75,7 @@ def write(zhe: Zhe, payload: bytes) -> bool:
     return zhe.write(OUT, payload, time.monotonic())
 
 
-def talk(one: pyddsi.Session, end: End) -> None:
+def talk(one: pyddsi.Session, end: End, count: int = COUNT) -> None:
     """Samples both ways, all of them, in order; and nobody has anything to complain about."""
     zhe = end.zhe
     before = len(zhe.received)
@@ -82,17 +86,17 @@ def talk(one: pyddsi.Session, end: End) -> None:
         def arrived() -> bool:
             while (sample := sub.poll()) is not None:
                 got.append(int(bytes(sample.data)))
-            return len(got) == COUNT and len(zhe.received) - before >= COUNT
+            return len(got) == count and len(zhe.received) - before >= count
 
-        for number in range(COUNT):
+        for number in range(count):
             payload = b"%d" % number
             until(end, partial(write, zhe, payload))
             zhe.flush(time.monotonic())
             until(end, partial(pub.put, payload, wait=False))
         until(end, arrived)
-    assert got == list(range(COUNT))
+    assert got == list(range(count))
     assert [int(sample.payload) for sample in zhe.received[before:]] == got
-    assert [str(one) for one in zhe.violations] == []
+    assert [str(one) for one in zhe.violations if one.kind != "refuse"] == []
 
 
 def address(one: pyddsi.Session) -> tuple[str, int]:
@@ -130,6 +134,54 @@ def test_long_id() -> None:
         peers = [f"tcp/127.0.0.1:{end.address[1]}"]
         with pyddsi.open(group="", peers=peers, scout=0.2, id=bytes(range(16))) as one:
             talk(one, end)
+
+
+@pytest.mark.parametrize("bits", [7, 14, 28, 56])
+@pytest.mark.parametrize("way", ["group", "zhe connects", "we connect"])
+def test_lengths(bits: int, way: str) -> None:
+    """
+    002-128: a zhe with sequence numbers of another length is not joined, or a sample is lost where the numbers wrap round: with 7
+    bits those of both, with more those of the zhe, which begins short of that.
+    """
+    room, scouting = meeting()
+    most = min(P2P.multicast_samples, (1 << (bits - 1)) - 1)
+    config = CONFIGS["p2p"].changed(seq_bits=bits, multicast_samples=most, scout_ms=100)
+    config = config.changed(scouting=scouting) if way == "group" else over_tcp(config)
+    zhe = zhe_of(config, begin=(1 << bits) - COUNT)
+    settings: dict[str, Any] = {"listen": ["tcp/127.0.0.1:0"]}
+    with ending(Udp(zhe) if way == "group" else Tcp(zhe, port=0)) as end:
+        if way == "group":
+            settings = {"group": room, "interface": "lo"}
+        elif isinstance(end, Tcp) and way == "we connect":
+            settings = {"peers": [f"tcp/127.0.0.1:{end.address[1]}"]}
+        with session(**settings) as one:
+            if isinstance(end, Tcp) and way == "zhe connects":
+                end.later[address(one)] = 0.0
+            talk(one, end, 3 * COUNT)
+            assert one.publisher(INTO).wait_matched(timeout=TIMEOUT)
+            # it refuses an OPEN of 14 bits at most until its own has told the length
+            assert bits != 14 or not zhe.violations
+
+
+def test_two_lengths() -> None:
+    """002-128: of two zhes of one group whose numbers have two lengths the second is joined, or refused without a word."""
+    room, scouting = meeting()
+    config = CONFIGS["p2p"].changed(scouting=scouting, scout_ms=100)
+    with (
+        session(group=room, interface="lo") as one,
+        ending(Udp(zhe_of(config))) as first,
+    ):
+        talk(one, first)
+        long = config.changed(seq_bits=28, unicast=None, multicasts=3)
+        with ending(Udp(zhe_of(long, b"\xb0"))) as second:
+
+            def refused() -> bool:
+                return [(two.name, two.reason) for two in one.refusals()] == [("b0", "length")]
+
+            drive([first, second], refused, TIMEOUT)  # type: ignore[list-item]
+            assert "sequence numbers of another length" in one.why_not(OUT)
+            assert [peer.name for peer in one.peers()] == [first.zhe.id.hex()]
+        talk(one, first)
 
 
 def test_too_large() -> None:
