@@ -21,7 +21,17 @@ __all__ = [
 ]
 
 ROLES = ("peer", "client", "broker")
-FEATURE_WORDS = ("batch", "fragment", "pull", "migrate", "space", "forget", "incarnation", "wide")
+FEATURE_WORDS = (
+    "batch",
+    "fragment",
+    "pull",
+    "migrate",
+    "space",
+    "forget",
+    "incarnation",
+    "wide",
+    "large",
+)
 GROUP = "239.255.0.1:7447"
 MIB = 1 << 20
 PEERS_MAX, LISTEN_MAX = 16, 8

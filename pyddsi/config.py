@@ -79,7 +79,13 @@ SETTINGS: dict[str, Setting] = {
         0.001,
         4_000_000,
     ),
-    "packet_max": Setting("whole", "the largest packet that we send", "bytes", 1280, 65507),
+    "packet_max": Setting(
+        "whole",
+        "the largest packet that we send, but for pieces of large samples",
+        "bytes",
+        1280,
+        65507,
+    ),
     "sequence_bits": Setting(
         "whole",
         "the length of sequence numbers towards a zhe that does not tell its own",

@@ -62,7 +62,7 @@ shelf    limit          yes      there is no cursor left for one more who pulls 
 shelf    peer_lost      yes      a taker left before it had all that it was to have
 shelf    close          yes      the publisher was forgotten before a taker had it
 shelf    unsupported    yes      it needs fragments, and the taker does not know them
-input    size           no       a packet is larger than `packet_max`
+input    size           no       a packet is larger than `packet_max`, and not of pieces alone from a peer with a session
 input    bad_bytes      no       a packet breaks a rule; what stood before that byte has taken effect
 input    unknown_peer   no       a message that needs a session, from an address that has none
 input    not_synched    no       it came before its session was made here, or while that is in doubt; it comes again

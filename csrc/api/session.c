@@ -176,6 +176,11 @@ static int begin(pyddsi_session *session, char *text)
     status = status == PYDDSI_OK ? pdi_session_open_port(session, text) : status;
     if (status == PYDDSI_OK)
         make_local(session, cookie);
+    session->parcel = status == PYDDSI_OK ? malloc(PDI_PARCEL_BYTES) : NULL;
+    if (status == PYDDSI_OK && session->parcel == NULL) {
+        (void)snprintf(text, PYDDSI_TEXT_MAX, "no memory is left for packets");
+        return PYDDSI_NO_SPACE;
+    }
     session->barrier = session->barrier && session->lanes != NULL; /* sockets gain nothing by it */
     status = status == PYDDSI_OK ? make_node(session, text) : status;
     if (status != PYDDSI_OK)
@@ -235,6 +240,7 @@ static void destroy(pyddsi_session *session)
         (void)munmap(session->here, WORD_PAGE);
     if (session->relay_fd >= 0)
         (void)close(session->relay_fd);
+    free(session->parcel);
     free(session);
 }
 

@@ -94,12 +94,14 @@ struct pyddsi_session {
     /* guarded by the lock */
     struct pdi_lock lock;
     struct pdi_node *node;
-    pdi_time planned; /* when housekeeping will look by itself, */
-    pdi_time later;   /* and when it has to, for what others have left to be sent */
-    pdi_time flushed; /* when an application last sent what it put at once */
-    uint64_t news;    /* pdi_node_news when the bell was last rung */
-    uint32_t events;  /* pdi_node_events when their bell was last rung */
-    uint8_t moved;    /* it is to be rung in any case */
+    pdi_time planned;             /* when housekeeping will look by itself, */
+    uint64_t pushed, pushed_seen; /* puts, and those that it knows of */
+    uint8_t *parcel;              /* of who has the wire */
+    pdi_time later;               /* and when it has to, for what others have left to be sent */
+    pdi_time flushed;             /* when an application last sent what it put at once */
+    uint64_t news;                /* pdi_node_news when the bell was last rung */
+    uint32_t events;              /* pdi_node_events when their bell was last rung */
+    uint8_t moved;                /* it is to be rung in any case */
     struct pdi_echo echo;
     struct pdi_watched watched;
     uint8_t closed;
@@ -190,6 +192,17 @@ void pdi_session_send(pyddsi_session *session, enum pdi_session_thread thread);
 /* The same; but if somebody else is sending it waits for its turn, so that what is there has left when it answers. */
 void pdi_session_send_last(pyddsi_session *session);
 /* Housekeeping will, if nobody has by the time that a sample may wait for others. */
+/* A packet to the node: in its slot, or `unpacked` and larger than that. */
+static inline void pdi_session_input(pyddsi_session *session, const pyddsi_endpoint *from,
+                                     const uint8_t *data, size_t size, bool unpacked, pdi_time now)
+{
+    if (unpacked && size > session->options.node.packet_max) {
+        pdi_node_input_at(session->node, from, data, size, now);
+    } else {
+        pdi_node_input(session->node, from, size, now);
+    }
+}
+#define PDI_PARCEL_BYTES (2U * 65536U)
 void pdi_session_send_later(pyddsi_session *session, pdi_time now);
 
 /* One sample, by whatever ways there are; with the lock. */

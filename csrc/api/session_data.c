@@ -37,6 +37,7 @@ int pyddsi_session_own(pyddsi_session *session, uint32_t publisher)
 
 void pdi_session_push(pyddsi_session *session, pdi_time now)
 {
+    session->pushed++;
     if (now - session->flushed >= FLUSH_US * PDI_TIME_US) {
         session->flushed = now;
         pdi_node_flush(session->node, now);

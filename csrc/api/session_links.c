@@ -159,6 +159,9 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
     }
     uint32_t inboxes_made = pdi_port_inboxes(session->port);
     session->receivers_count = inboxes_made > 1 ? inboxes_made : 1;
+    if (inboxes_made == 0) { /* a larger packet than a slot has no place to lie in */
+        session->options.node.features &= ~(uint32_t)PYDDSI_CAN_LARGE;
+    }
     return PYDDSI_OK;
 }
 

@@ -47,8 +47,9 @@ static void answer(struct pdi_receiver *receiver)
     pdi_session_leave(session);
 }
 
-/* With `feeding` and the lock: the packet in the slot, unpacked from the inbox or received. */
-static inline void feed_one(struct pdi_receiver *receiver, const uint8_t *slot,
+/* With `feeding` and the lock: the packet in the slot, unpacked from the inbox or received; or one still in the inbox that is
+ * larger than a slot. */
+static inline void feed_one(struct pdi_receiver *receiver, const uint8_t *data,
                             const pyddsi_endpoint *from, size_t size, bool unpacked, pdi_time now)
 {
     pyddsi_session *session = receiver->session;
@@ -56,12 +57,12 @@ static inline void feed_one(struct pdi_receiver *receiver, const uint8_t *slot,
         return;
     }
     if (pdi_tap_is_on(&session->tap)) {
-        struct pdi_tap_input input = {slot, size, from,
-                                      pdi_port_group(session->port, receiver->inbox, unpacked)};
+        struct pdi_tap_input input = {
+            data, size, from, pdi_port_group(session->port, receiver->inbox, unpacked), unpacked};
         pdi_session_tap_input(session, &input, now);
         return;
     }
-    pdi_node_input(session->node, from, size, now);
+    pdi_session_input(session, from, data, size, unpacked, now);
 }
 
 /* With both: one packet that goes straight into the slot, or nothing. */
@@ -92,6 +93,7 @@ static unsigned feed(struct pdi_receiver *receiver)
     do { /* ends with the inbox */
         size_t room;
         size_t size;
+        const uint8_t *packet;
         pyddsi_endpoint from;
         if (count != 0 && count % BURST_MAX == 0) {
             answer(receiver);
@@ -99,11 +101,12 @@ static unsigned feed(struct pdi_receiver *receiver)
         pdi_lock_take(&session->lock);
         pdi_time now = pdi_session_now(session);
         for (grip = 0; grip < GRIP_MAX; grip++) {
-            uint8_t *slot = pdi_node_slot(session->node, &room);
-            if (!pdi_port_unpack(session->port, receiver->inbox, slot, room, &size, &from)) {
+            if (!pdi_port_unpack(session->port, receiver->inbox, &packet, &size, &from)) {
                 break;
             }
-            feed_one(receiver, slot, &from, size, true, now);
+            uint8_t *slot = pdi_node_slot(session->node, &room);
+            bool large = size > room; /* it is read where it lies */
+            feed_one(receiver, large ? packet : memcpy(slot, packet, size), &from, size, true, now);
         }
         pdi_session_leave(session);
         count += grip;

@@ -32,7 +32,7 @@ void pdi_session_tap_sent(pyddsi_session *session, const struct pdi_port_packet 
 
 void pdi_session_tap_input(pyddsi_session *session, const struct pdi_tap_input *input, pdi_time now)
 {
-    size_t room = session->options.node.packet_max;
+    size_t room = input->unpacked ? input->size : session->options.node.packet_max;
     struct pdi_tap_record record = {
         .size = (uint32_t)(input->size < room ? input->size : room),
         .whole = input->size,
@@ -43,7 +43,7 @@ void pdi_session_tap_input(pyddsi_session *session, const struct pdi_tap_input *
     };
     pyddsi_drop last = {0};
     uint64_t before = pdi_node_dropped(session->node, &last);
-    pdi_node_input(session->node, input->from, input->size, now);
+    pdi_session_input(session, input->from, input->data, input->size, input->unpacked, now);
     record.drops = pdi_node_dropped(session->node, &last) - before;
     record.place = last.place;
     record.reason = last.reason;

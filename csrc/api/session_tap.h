@@ -4,12 +4,13 @@
 
 #include "api/session.h"
 
-/* A packet that has come, and lies in the node's slot. */
+/* A packet that has come, and lies in the node's slot, or in an inbox if it is larger. */
 struct pdi_tap_input {
     const uint8_t *data;
     size_t size;
     const pyddsi_endpoint *from;
     const pyddsi_endpoint *group; /* by which it came; null: it was for us alone */
+    bool unpacked;                /* from an inbox */
 };
 
 /* A sample in a lane. */

@@ -5,9 +5,9 @@
 #include "api/session_tap.h"
 
 #define PUMP_MAX     1024U
-#define PARCEL_BYTES 65536U
-#define ROUNDS_MAX   16U /* parcels that one thread sends before it goes on with its own work */
-#define PATIENCE_MS  20U /* how long a thread waits for room in the system's buffer */
+#define URGENT_BYTES 65536U /* of a parcel that needs no order */
+#define ROUNDS_MAX   16U    /* parcels that one thread sends before it goes on with its own work */
+#define PATIENCE_MS  20U    /* how long a thread waits for room in the system's buffer */
 
 bool pdi_session_enter(pyddsi_session *session)
 {
@@ -58,7 +58,7 @@ static bool look_at_lanes(pyddsi_session *session)
 void pdi_session_leave(pyddsi_session *session)
 {
     bool early = session->lanes != NULL && look_at_lanes(session);
-    early = early || session->later < session->planned ||
+    early = early || session->later < session->planned || pdi_node_path_due(session->node) ||
             pdi_node_due(session->node) < session->planned;
     uint64_t news = pdi_node_news(session->node);
     bool moved = session->moved || news != session->news;
@@ -88,8 +88,8 @@ void pdi_session_leave(pyddsi_session *session)
 struct parcel {
     struct pdi_port_packet packets[PDI_PORT_MANY_MAX];
     uint32_t count;
-    uint32_t used;
-    uint8_t bytes[PARCEL_BYTES];
+    uint32_t used, room;
+    uint8_t *bytes;
 };
 
 typedef int output_function(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
@@ -101,10 +101,11 @@ static bool fill(pyddsi_session *session, struct parcel *parcel, output_function
     size_t most = session->options.node.packet_max;
     pdi_time now = pdi_session_now(session);
     parcel->count = parcel->used = 0;
-    while (parcel->count < PDI_PORT_MANY_MAX && PARCEL_BYTES - parcel->used >= most) {
+    while (parcel->count < PDI_PORT_MANY_MAX && parcel->room - parcel->used >= most) {
         struct pdi_port_packet *packet = &parcel->packets[parcel->count];
         uint8_t *at = parcel->bytes + parcel->used;
-        if (output(session->node, at, most, &packet->size, &packet->to, now) != PYDDSI_OK) {
+        size_t room = parcel->room - parcel->used;
+        if (output(session->node, at, room, &packet->size, &packet->to, now) != PYDDSI_OK) {
             break;
         }
         packet->data = at;
@@ -132,11 +133,12 @@ static void carry(pyddsi_session *session, struct parcel *parcel, enum pdi_sessi
     pdi_lock_take(&session->lock);
 }
 
-/* With both locks. True: there may be more. (Its frame is large, so it is entered only if there is something.) */
+/* With both locks. True: there may be more. (Its frame is large, so it is entered only if there is something.) The parcel is the
+ * session's, as there is one wire: it has room for two of the largest packets, and no thread has such a stack for certain. */
 __attribute__((noinline)) static bool send_some(pyddsi_session *session,
                                                 enum pdi_session_thread thread, unsigned rounds)
 {
-    struct parcel parcel;
+    struct parcel parcel = {.bytes = session->parcel, .room = PDI_PARCEL_BYTES};
     for (unsigned i = 0; i < rounds && session->port != NULL; i++) { /* null: closed meanwhile */
         if (!fill(session, &parcel, pdi_node_output)) {
             return false;
@@ -150,7 +152,8 @@ __attribute__((noinline)) static bool send_some(pyddsi_session *session,
 __attribute__((noinline)) static void send_urgent(pyddsi_session *session,
                                                   enum pdi_session_thread thread)
 {
-    struct parcel parcel;
+    uint8_t bytes[URGENT_BYTES];
+    struct parcel parcel = {.bytes = bytes, .room = sizeof bytes};
     while (fill(session, &parcel, pdi_node_output_urgent)) { /* ends with what is wanted */
         carry(session, &parcel, thread);
     }
@@ -236,6 +239,18 @@ static void attend(pyddsi_session *session, pdi_time now)
     }
 }
 
+/* With the lock, which is given back meanwhile: how large a packet those take to whom a way has begun. */
+static void measure(pyddsi_session *session)
+{
+    pyddsi_endpoint to;
+    while (!session->closed && pdi_node_path_next(session->node, &to)) { /* each way once */
+        pdi_lock_give(&session->lock);
+        uint32_t bytes = pdi_port_carries(session->port, &to);
+        pdi_lock_take(&session->lock);
+        pdi_node_path(session->node, &to, bytes);
+    }
+}
+
 /* Everything that is to be done now. Answers when there is more to do. */
 static pdi_time work(pyddsi_session *session)
 {
@@ -245,6 +260,7 @@ static pdi_time work(pyddsi_session *session)
     }
     pdi_session_exits_follow(session);
     attend(session, now);
+    measure(session);
     /* it is set again if another is sending, but not to now, or we would spin */
     session->later = PDI_TIME_NEVER;
     pdi_session_send(session, PDI_HOUSEKEEPING);
@@ -254,6 +270,18 @@ static pdi_time work(pyddsi_session *session)
     pdi_time due = pdi_node_due(session->node);
     due = session->later < due ? session->later : due;
     return session->lanes != NULL && session->lanes->due < due ? session->lanes->due : due;
+}
+
+/* A stream of puts is due anew every few samples, and each time the one who puts would have to wake us: that costs it more than a
+ * look every now and then costs us. So while more than one put comes in the time that one may wait, we plan to look that often. */
+static pdi_time expect(pyddsi_session *session, pdi_time looked, pdi_time due)
+{
+    pdi_time now = pdi_session_now(session);
+    pdi_time latency = session->options.node.latency_us * PDI_TIME_US;
+    uint64_t puts = session->pushed - session->pushed_seen;
+    session->pushed_seen = session->pushed;
+    bool streams = latency != 0 && puts > 1 && puts > (now - looked) / latency;
+    return streams && pdi_time_add(now, latency) < due ? pdi_time_add(now, latency) : due;
 }
 
 /* After we have begun to listen: whether somebody has asked for something before that. */
@@ -267,9 +295,11 @@ static bool is_asked(const pyddsi_session *session)
 void pdi_session_housekeep(void *context)
 {
     pyddsi_session *session = context;
+    pdi_time looked = 0;
     while (pdi_atomic32_load_acquire(&session->stopping) == 0) { /* until the session closes */
         pdi_lock_take(&session->lock);
-        pdi_time due = work(session);
+        pdi_time due = expect(session, looked, work(session));
+        looked = pdi_session_now(session);
         session->planned = due;
         uint32_t heard = pdi_bell_listen(session->chores);
         pdi_session_leave(session);

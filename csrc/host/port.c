@@ -264,12 +264,11 @@ int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
 }
 
 /* What is left of an inbox; own packets, and those to be lost, are passed over. */
-bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
-                     size_t *size, pyddsi_endpoint *from)
+bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, const uint8_t **data, size_t *size,
+                     pyddsi_endpoint *from)
 {
     struct pdi_port_inbox *mine = port->inboxes[inbox];
-    while (mine != NULL &&
-           pdi_port_inbox_pop(mine, data, room, size, from)) { /* what a call brought */
+    while (mine != NULL && pdi_port_inbox_pop(mine, data, size, from)) { /* what a call brought */
         if (!sent_by_us(port, &port->sockets[mine->socket], from) && !lost(port)) {
             return true;
         }
@@ -314,7 +313,9 @@ int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_
 {
     for (int skips = 0; skips < SKIPS_MAX; skips++) {
         uint32_t packets;
-        if (pdi_port_unpack(port, inbox, data, room, size, from)) {
+        const uint8_t *packet;
+        if (pdi_port_unpack(port, inbox, &packet, size, from)) {
+            memcpy(data, packet, *size < room ? *size : room);
             port->came = port->inboxes[inbox]->socket;
             return PYDDSI_OK;
         }

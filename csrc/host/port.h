@@ -155,9 +155,9 @@ uint32_t pdi_port_inboxes(const struct pdi_port *port);
 int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets);
 
 /* The other half: takes one packet out of this inbox, without a call of the system, so where none may
- * be made. False: it is empty. */
-bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
-                     size_t *size, pyddsi_endpoint *from);
+ * be made. It is not copied: *data is good until the inbox is filled again. False: it is empty. */
+bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, const uint8_t **data, size_t *size,
+                     pyddsi_endpoint *from);
 
 /* The group by which the last packet came that was received (`unpacked`: that was unpacked from this inbox); null: it came to
  * our own address, or by a connection. */
@@ -169,6 +169,10 @@ const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, uint32_t inbo
  * of the other family), and is the caller's to count. */
 int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_t *data,
                   size_t size);
+
+/* How large a packet to this address is carried, as far as this machine knows: its own interfaces, and what routers on the way
+ * have told it. 0: it does not know. From any thread, with some calls of the system. */
+uint32_t pdi_port_carries(const struct pdi_port *port, const pyddsi_endpoint *to);
 
 /* The connections beside it; null: none. They are closed with it. */
 struct pdi_streams *pdi_port_streams(const struct pdi_port *port);

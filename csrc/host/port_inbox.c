@@ -110,7 +110,7 @@ int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uin
     return got;
 }
 
-bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, uint8_t *data, size_t room, size_t *size,
+bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, const uint8_t **data, size_t *size,
                         pyddsi_endpoint *from)
 {
     if (inbox->at >= inbox->count) {
@@ -119,7 +119,7 @@ bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, uint8_t *data, size_t room
     const struct pdi_port_letter *letter = &inbox->letters[inbox->at];
     uint32_t left = letter->size - inbox->offset;
     uint32_t some = left < letter->each ? left : letter->each;
-    memcpy(data, inbox->data[inbox->at] + inbox->offset, some < room ? some : room);
+    *data = inbox->data[inbox->at] + inbox->offset;
     *size = some;
     *from = letter->from;
     inbox->offset += some;

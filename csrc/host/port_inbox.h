@@ -38,8 +38,8 @@ void pdi_port_inbox_close(struct pdi_port *port);
  * negative, and errno says why. */
 int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uint32_t socket);
 
-/* The next packet, cut to `room`. False: the inbox is empty. */
-bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, uint8_t *data, size_t room, size_t *size,
+/* The next packet, where it lies until the inbox is filled again. False: the inbox is empty. */
+bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, const uint8_t **data, size_t *size,
                         pyddsi_endpoint *from);
 
 #endif

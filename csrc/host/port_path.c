@@ -78,6 +78,28 @@ int pdi_port_interfaces(struct pdi_port_interface *list, uint32_t room, uint32_t
     return status < 0 ? status : PYDDSI_OK;
 }
 
+uint32_t pdi_port_carries(const struct pdi_port *port, const pyddsi_endpoint *to)
+{
+    union pdi_port_address address;
+    bool four = to->kind == PDI_PORT_IPV4;
+    int headers = four ? 20 + 8 : 40 + 8;
+    int mtu = 0;
+    socklen_t length = sizeof mtu;
+    if (to->kind != port->family) {
+        return 0;
+    }
+    socklen_t size = pdi_port_address_put(&address, to, pdi_atomic32_load_relaxed(&port->scope));
+    int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return 0;
+    }
+    bool known = connect(fd, &address.any, size) == 0 &&
+                 (four ? getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &length)
+                       : getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &length)) == 0;
+    close(fd);
+    return known && mtu > headers ? (uint32_t)(mtu - headers) : 0;
+}
+
 static const char *family_name(uint8_t family)
 {
     return family == PDI_PORT_IPV4 ? "IPv4" : "IPv6";

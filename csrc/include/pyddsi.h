@@ -554,7 +554,9 @@ enum pyddsi_feature {
     PYDDSI_CAN_FORGET = 32,
     PYDDSI_CAN_INCARNATION = 64,
     PYDDSI_CAN_WIDE = 8192, /* sequence numbers of 28 bits: bits 7 to 12 have other meanings */
-    PYDDSI_CAN_ALL = 8319,
+    PYDDSI_CAN_LARGE =
+        32768, /* packets of pieces alone, however large: bit 14 has another meaning */
+    PYDDSI_CAN_ALL = 41087,
 };
 
 /* Everything a node is told at its start. pyddsi_config_init fills it with good values. */
@@ -838,6 +840,9 @@ typedef struct {
     uint8_t cut;         /* 1: nothing comes through */
     uint32_t
         group_loss_ppm; /* beside loss_ppm, of packets to a group: 1,000,000 as where a switch filters it */
+    uint32_t mtu; /* packets of more bytes are lost; 0: none is */
+    uint32_t
+        mtu_known; /* what the sender is told that it carries, when a session begins; 0: nothing */
 } pyddsi_sim_link;
 
 /* What became of a packet. */

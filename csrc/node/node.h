@@ -53,6 +53,9 @@ uint8_t *pdi_node_slot(struct pdi_node *node, size_t *room);
 /* The packet in the slot has `size` bytes and came from there. One of 0 bytes from a connection (TCP, Unix) says that this is
  * over. */
 void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now);
+/* One packet in the driver's memory, for as long as the call takes; it may be larger than a slot (path.c). */
+void pdi_node_input_at(struct pdi_node *node, const pyddsi_endpoint *from, const uint8_t *data,
+                       size_t size, pdi_time now);
 
 /* ---- housekeeping ---- */
 
@@ -67,6 +70,11 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
  * must not wait until another has sent what it took out before. */
 int pdi_node_output_urgent(struct pdi_node *node, uint8_t *packet, size_t room, size_t *size,
                            pyddsi_endpoint *to, pdi_time now);
+/* An address for which the driver is to find out how large a packet it takes there, as far as its system knows; false: none. */
+bool pdi_node_path_next(struct pdi_node *node, pyddsi_endpoint *to);
+bool pdi_node_path_due(const struct pdi_node *node); /* whether there is one */
+/* What it found: bytes of a packet, without the headers of UDP and IP. */
+void pdi_node_path(struct pdi_node *node, const pyddsi_endpoint *to, uint32_t bytes);
 /* How much output there is, so that a driver may let packets gather and send them together. */
 enum pdi_urge {
     PDI_URGE_NONE,  /* output says AGAIN */

@@ -50,6 +50,11 @@ static void dispatch(struct pdi_node *node, uint32_t peer, uint32_t slot,
     }
 }
 
+static bool is_data(unsigned kind)
+{
+    return kind == PYDDSI_SDATA || kind == PYDDSI_BDATA || kind == PYDDSI_WDATA;
+}
+
 static bool of_a_session(const pyddsi_message *message)
 {
     return message->kind <= PYDDSI_CLOSE || message->kind == PYDDSI_KEEPALIVE ||
@@ -116,11 +121,14 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
         } else if (message.kind == PYDDSI_CONDUIT || message.kind == PYDDSI_FRAG ||
                    message.kind == PYDDSI_RSPACE) {
             continue;
+        } else if (node->packet != NULL && !message.fragment && is_data(message.kind)) {
+            /* read where it lies, it would need a slot; it is asked for, and comes in a small packet */
+            pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_SIZE, 0, 0, 1, now);
         } else if (inside && (!pdi_lead_widen(node, &node->peers[peer], &message) || doubted)) {
             pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_NOT_SYNCHED, 0, 0, 1, now);
         } else if (inside && message.conduit < limit_of(node, &message) &&
                    message.space < PYDDSI_SPACES_MAX) {
-            dispatch(node, peer, node->slot, &message, now);
+            dispatch(node, peer, node->packet == NULL ? node->slot : PDI_POOL_NONE, &message, now);
         } else if (inside) {
             status = PYDDSI_BAD_INPUT;
             break;
@@ -177,12 +185,9 @@ static void lost(struct pdi_node *node, const pyddsi_endpoint *from, pdi_time no
     }
 }
 
-void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now)
+static void input(struct pdi_node *node, const pyddsi_endpoint *from, const uint8_t *data,
+                  size_t size, pdi_time now)
 {
-    /* Not asked for anew: a slot may have become free since the packet was put into the spare one. */
-    const uint8_t *data =
-        node->slot != PDI_POOL_NONE ? pdi_pool_data(&node->pool, node->slot) : node->spare;
-    size_t room = node->config.packet_max;
     uint16_t epoch = 0;
     node->now = now > node->now ? now : node->now;
     if (size == 0 && pdi_endpoint_is_stream(from)) {
@@ -191,15 +196,17 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
     }
     node->stats.packets_in++;
     node->stats.bytes_in += size;
-    if (size > room) {
-        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_SIZE, 0, 0, 1, now);
-        return;
-    }
     uint32_t peer = sender(node, from);
     if (begins_soon(node, peer)) {
         /* A peer's first messages come right behind its ACCEPT. Dropped here, they would have to be sent again. */
         pdi_node_tick(node, now);
         peer = sender(node, from);
+    }
+    bool large = size > node->config.packet_max;
+    if (large && (peer == PDI_NONE || node->packet == NULL ||
+                  (node->peers[peer].features & PYDDSI_CAN_LARGE) == 0)) {
+        pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_SIZE, 0, 0, 1, now);
+        return;
     }
     bool inside = peer != PDI_NONE && pdi_peer_enter(&node->peers[peer].word, &epoch) == PYDDSI_OK;
     if (inside) {
@@ -223,4 +230,19 @@ void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t s
         pdi_pool_drop(&node->pool, node->slot);
         node->slot = pdi_pool_get(&node->pool);
     }
+}
+
+void pdi_node_input(struct pdi_node *node, const pyddsi_endpoint *from, size_t size, pdi_time now)
+{
+    /* Not asked for anew: a slot may have become free since the packet was put into the spare one. */
+    bool spare = node->slot == PDI_POOL_NONE;
+    input(node, from, spare ? node->spare : pdi_pool_data(&node->pool, node->slot), size, now);
+}
+
+void pdi_node_input_at(struct pdi_node *node, const pyddsi_endpoint *from, const uint8_t *data,
+                       size_t size, pdi_time now)
+{
+    node->packet = data;
+    input(node, from, data, size, now);
+    node->packet = NULL;
 }

@@ -116,7 +116,8 @@ uint64_t pdi_reliable_commit(struct pdi_node *node, struct pdi_conduit *conduit,
         return first;
     }
     if (node->config.latency_us == 0 || conduit->waiting >= conduit->packet_max) {
-        conduit->flush = conduit->flush || node->config.latency_us == 0;
+        /* the last piece of a large sample gains nothing by waiting for company, and its reader waits for it */
+        conduit->flush = conduit->flush || node->config.latency_us == 0 || size >= PDI_URGE_BYTES;
         wake(node, conduit);
     } else if (conduit->flush_at == PDI_TIME_NEVER) {
         conduit->flush_at = pdi_time_add(now, node->config.latency_us * PDI_TIME_US);
@@ -159,6 +160,7 @@ static void acknowledged(struct pdi_node *node, struct pdi_conduit *conduit, uin
         node->stats.acknowledged += number - member->acked;
     }
     pdi_repeat_arrived(node, conduit, peer, number, now);
+    pdi_path_arrived(conduit, number);
     member->acked = number;
     member->begun = 1;
     member->progress = now;

@@ -81,6 +81,9 @@ void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint3
         if ((entry->mark & PDI_MARK_WANTED) != 0 || (recent && !member->unreached)) {
             continue;
         }
+        if ((entry->mark & (PDI_MARK_LARGE | PDI_MARK_RESENT)) == PDI_MARK_LARGE) {
+            pdi_path_lost(conduit, one, now);
+        }
         if (alone && (many >> i & 1) == 0) {
             member->lone_wanted |= UINT64_C(1) << i & ~lately;
             continue;

@@ -138,9 +138,21 @@ static bool wants_answer(const struct pdi_node *node, const struct pdi_conduit *
            now - conduit->synch_point >= (synch > rtt ? synch - rtt : 0);
 }
 
-static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                           size_t most, pdi_time now)
+/* What of a large packet may be asked for again. */
+static void mark_large(struct pdi_conduit *conduit, uint64_t end)
 {
+    for (uint64_t number = conduit->sent; number != end; number++) { /* the packet's messages */
+        pdi_window_entry(&conduit->window, (uint32_t)number)->mark |= PDI_MARK_LARGE;
+    }
+}
+
+/* A packet of pieces alone may be as large as its way carries, up to `room`. */
+static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
+                           size_t most, size_t room, pdi_time now)
+{
+    size_t large = pdi_path_room(conduit, now);
+    large = large < room ? large : room;
+    bool pieces = large > most;
     struct pdi_window *window = &conduit->window;
     uint64_t end = window->next;
     uint64_t number = conduit->sent;
@@ -153,7 +165,9 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
         uint32_t size = pdi_pack_size(conduit, entry, number);
         bool lead = pdi_lead_due(conduit, number, led);
         size_t whole = size + (lead ? PDI_LEAD_BYTES : 0);
-        if (!pdi_has_room(conduit, (size_t)(at - out), whole, most)) {
+        size_t packed = (size_t)(at - out);
+        pieces = pieces && entry->fragment != 0;
+        if (!pdi_has_room(conduit, packed, whole, most) && (!pieces || packed + whole > large)) {
             PDI_CHECK(at != out); /* what does not fit an empty packet would stay for ever */
             break;
         }
@@ -174,6 +188,9 @@ static size_t new_messages(struct pdi_node *node, struct pdi_conduit *conduit, u
     }
     uint32_t count = (uint32_t)(number - conduit->sent);
     size_t bytes = (size_t)(at - out);
+    if (bytes > most) {
+        mark_large(conduit, number);
+    }
     if (wants_answer(node, conduit, count, bytes, now)) {
         *header |= PYDDSI_S;
         conduit->synch_point = now;
@@ -214,8 +231,9 @@ static bool best_packet(struct pdi_node *node, struct pdi_conduit *conduit, cons
 }
 
 static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit, uint8_t *out,
-                             size_t most, pdi_time now)
+                             size_t whole, pdi_time now)
 {
+    size_t most = room_of(node, whole);
     size_t room = pdi_room_on(conduit, most);
     if (!conduit->open) {
         return 0;
@@ -258,7 +276,7 @@ static size_t conduit_packet(struct pdi_node *node, struct pdi_conduit *conduit,
         }
     }
     if (conduit->sent != conduit->window.next && (conduit->flush || conduit->waiting >= room)) {
-        return new_messages(node, conduit, out, most, now);
+        return new_messages(node, conduit, out, most, whole, now);
     }
     return 0;
 }
@@ -310,7 +328,7 @@ int pdi_node_output(struct pdi_node *node, uint8_t *packet, size_t room, size_t 
     while (got == 0 && (number = pdi_bitset_find(node->work, conduits, 0)) < conduits) {
         struct pdi_conduit *conduit = &node->out[number];
         *to = conduit->to;
-        got = conduit_packet(node, conduit, packet, most, now);
+        got = conduit_packet(node, conduit, packet, room, now);
         if (got == 0) {
             pdi_bitset_clear(node->work, number);
         } else if (conduit->unreached != 0) {

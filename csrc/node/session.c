@@ -75,6 +75,7 @@ void pdi_session_move_to(struct pdi_node *node, uint32_t peer, const pyddsi_endp
     }
     who->endpoint = *endpoint;
     pdi_node_unicast(node, peer)->to = *endpoint;
+    pdi_path_begin(node, peer);
     (void)pdi_map_put(&node->endpoints, pdi_endpoint_key(node->hash_seed, endpoint), peer);
 }
 
@@ -164,6 +165,7 @@ static bool open_window(struct pdi_node *node, uint32_t peer)
     pdi_window_start(&conduit->window, first);
     pdi_lead_unicast(node, conduit);
     node->narrow += conduit->packet_max != node->config.packet_max;
+    pdi_path_begin(node, peer);
     return status == PYDDSI_OK;
 }
 

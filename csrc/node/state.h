@@ -79,8 +79,12 @@
     1000U /* best effort in pieces that stands still for so long is given up */
 #define PDI_ASSEMBLY_STUCK                                                                         \
     4U /* likewise, in slow_ms, what is reliable while others wait for its place */
-#define PDI_PACKET_ZHE        1472U /* what zhe takes as a datagram, */
-#define PDI_STREAM_PACKET_ZHE 100U  /* what zhe takes through a connection, and no more */
+#define PDI_PACKET_ZHE        1472U  /* what zhe takes as a datagram, */
+#define PDI_STREAM_PACKET_ZHE 100U   /* what zhe takes through a connection, and no more */
+#define PDI_URGE_BYTES        32768U /* so many bytes of packets need not wait for more */
+#define PDI_LARGE_LOST        3U /* so many large packets in a row lost, and no more are sent for */
+#define PDI_LARGE_MS          5000U   /* so long, at first, */
+#define PDI_LARGE_SLOWEST_MS  600000U /* and at most */
 #define PDI_BARRIERS_MAX      64U
 #define PDI_MOVES_MAX         64U
 #define PDI_PULLS_MAX         8U /* pulls of one subscription that may wait for their answer */
@@ -125,7 +129,7 @@ struct pdi_member {
 /* What an order is held for (pdi_order.held). */
 enum { PDI_HELD_READER = 1, PDI_HELD_CONDUIT = 2, PDI_HELD_PLACE = 3 };
 
-enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4 };
+enum { PDI_MARK_MIGRATE = 1, PDI_MARK_WANTED = 2, PDI_MARK_RESENT = 4, PDI_MARK_LARGE = 8 };
 
 /* ---- a conduit we send on ---- */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what belongs together stands together. */
@@ -145,7 +149,13 @@ struct pdi_conduit {
     struct pdi_seq seq; /* the arithmetic of that length */
     uint32_t numbers_max; /* unacknowledged at once; more could not be told apart */
     uint32_t features;    /* what every receiver of its packets can */
-    uint32_t packet_max;  /* its packets have so many bytes at most */
+    uint32_t packet_max;  /* its packets have so many bytes at most, */
+    uint32_t large_max;   /* and those of pieces so many (path.c), */
+    uint32_t large_told;  /* as the driver has told; 0: nothing yet */
+    uint32_t large_lost;  /* large packets in a row that were asked for again, */
+    uint64_t large_from;  /* the last of them before this number; */
+    pdi_time large_at;    /* and after too many, when they are tried again, */
+    pdi_time large_pause; /* after this pause; 0: there was none */
     uint32_t members;     /* that hold the window, */
     uint32_t detached;    /* and that it does not wait for */
     uint32_t unreached;   /* members to whom nothing comes by the group */
@@ -227,9 +237,10 @@ struct pdi_node_peer {
     pdi_time again_wait;  /* and the pause after that */
     pdi_time open_at;     /* when the next OPEN goes: opening, or while there are probes */
     uint8_t probes;       /* established, and in doubt (chore.c): OPENs still to go, and one */
-    uint8_t asks;    /* PINGs that it has left unanswered where we know it; 0: it is not asked */
-    uint8_t gone;    /* all of them */
-    pdi_time ask_at; /* when the next goes */
+    uint8_t asks;     /* PINGs that it has left unanswered where we know it; 0: it is not asked */
+    uint8_t gone;     /* all of them */
+    uint8_t path_due; /* the driver is to say what the way to it carries (path.c) */
+    pdi_time ask_at;  /* when the next goes */
     pyddsi_endpoint elsewhere; /* where it goes on if it is gone; kind 0: nowhere */
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
@@ -539,10 +550,12 @@ struct pdi_node {
     /* receiving */
     struct pdi_order *orders; /* [peer][conduit] */
     struct pdi_kept *kept;
-    uint64_t *held;       /* bit: this order waits for a reader, a guard or another conduit, */
-    uint32_t holding;     /* how many do */
-    uint8_t held_for;     /* what the message that was tried last had to wait for */
-    uint32_t last_sender; /* whose packet came last */
+    uint64_t *held;        /* bit: this order waits for a reader, a guard or another conduit, */
+    uint32_t holding;      /* how many do */
+    uint8_t held_for;      /* what the message that was tried last had to wait for */
+    const uint8_t *packet; /* the one that is read, if it lies in the driver's memory; else null */
+    uint32_t paths_due;    /* peers of which path_due is set */
+    uint32_t last_sender;  /* whose packet came last */
     uint8_t personal; /* the packet at hand has its session's mark: its SYNCH is for us alone; */
     uint8_t foreign;  /* or that of another session of its sender */
     uint8_t led_bits; /* the length that the packet's lead told; 0: there was none yet, */
@@ -726,6 +739,12 @@ static inline bool pdi_lead_due(const struct pdi_conduit *conduit, uint64_t numb
 {
     return conduit->leads && pdi_lead_of(conduit, number) != led;
 }
+
+/* path.c */
+void pdi_path_begin(struct pdi_node *node, uint32_t peer);
+uint32_t pdi_path_room(struct pdi_conduit *conduit, pdi_time now);
+void pdi_path_lost(struct pdi_conduit *conduit, uint64_t number, pdi_time now);
+void pdi_path_arrived(struct pdi_conduit *conduit, uint64_t number);
 
 /* memory.c */
 void pdi_memory_peer(struct pdi_node *node);

@@ -22,6 +22,25 @@ static struct pdi_kept remember(const struct pdi_arrival *arrival, const pyddsi_
     };
 }
 
+/* Sees to it that a message lies in a slot: one in the driver's memory is copied there. False: no slot is free. */
+static bool lay(struct pdi_node *node, struct pdi_arrival *arrival, const pyddsi_message *message,
+                struct pdi_kept *kept)
+{
+    *kept = remember(arrival, message);
+    if (arrival->slot != PDI_POOL_NONE) {
+        pdi_pool_hold(&node->pool, arrival->slot);
+        return true;
+    }
+    bool fits = node->packet != NULL && message->size <= node->config.packet_max;
+    kept->slot = fits ? pdi_pool_get(&node->pool) : PDI_POOL_NONE;
+    if (kept->slot == PDI_POOL_NONE) {
+        return false;
+    }
+    memcpy(pdi_pool_data(&node->pool, kept->slot), node->packet + message->at, message->size);
+    kept->at = 0;
+    return true;
+}
+
 /* The message that was remembered. */
 static void recall(struct pdi_node *node, const struct pdi_kept *kept, uint32_t peer,
                    uint32_t conduit, pyddsi_message *message)
@@ -181,7 +200,7 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
             return;
         }
         verdict = PDI_ORDER_EARLY; /* it has come, but must wait */
-        if (arrival->slot != PDI_POOL_NONE) {
+        if (arrival->slot != PDI_POOL_NONE || node->packet != NULL) {
             order->held = node->held_for;
             pdi_held_set(node, peer * node->config.conduits_in + arrival->conduit, true);
         }
@@ -189,11 +208,10 @@ void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
     if (verdict == PDI_ORDER_EARLY) {
         struct pdi_node_peer *who = &node->peers[peer];
         uint32_t share = node->config.slots_max / (node->established + 1) + 1;
-        if (arrival->slot != PDI_POOL_NONE &&
-            (who->slots < share || node->slot_kept[arrival->slot] != 0)) {
-            struct pdi_kept kept = remember(arrival, message);
-            pdi_pool_hold(&node->pool, arrival->slot);
-            who->slots += node->slot_kept[arrival->slot]++ == 0;
+        bool shared = arrival->slot != PDI_POOL_NONE && node->slot_kept[arrival->slot] != 0;
+        struct pdi_kept kept;
+        if ((who->slots < share || shared) && lay(node, arrival, message, &kept)) {
+            who->slots += node->slot_kept[kept.slot]++ == 0;
             pdi_order_keep(order, arrival->number, &kept);
         } else {
             order->held = 0; /* nothing is kept there: it will be asked for again */

@@ -6,8 +6,6 @@
  */
 #include "node/state.h"
 
-#define URGE_BYTES 32768U
-
 static enum pdi_urge urge_of(const struct pdi_conduit *conduit)
 {
     uint32_t quarter = conduit->window.size / 4;
@@ -15,7 +13,8 @@ static enum pdi_urge urge_of(const struct pdi_conduit *conduit)
         return PDI_URGE_BRIM;
     }
     if (conduit->flush || conduit->draining || conduit->wanted != 0 || conduit->synch != 0 ||
-        conduit->draft_size != 0 || conduit->waiting >= URGE_BYTES || conduit->waiting >= quarter) {
+        conduit->draft_size != 0 || conduit->waiting >= PDI_URGE_BYTES ||
+        conduit->waiting >= quarter) {
         return PDI_URGE_SOME;
     }
     return PDI_URGE_SMALL;

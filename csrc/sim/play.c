@@ -259,6 +259,8 @@ void pdi_play_calm(struct pdi_play *play)
             pyddsi_sim_link link;
             (void)pdi_world_link_get(&play->world, from, to, &link);
             link = (pyddsi_sim_link){.delay_ns = link.delay_ns,
+                                     .mtu = link.mtu, /* no fault: a path may be like this */
+                                     .mtu_known = link.mtu_known,
                                      .group_loss_ppm = play->filtered ? link.group_loss_ppm : 0};
             (void)pdi_world_link_set(&play->world, from, to, &link);
         }

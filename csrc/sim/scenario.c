@@ -35,6 +35,8 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_fragments, NULL},
     {"pieces", "best effort in pieces, some of them lost, and reliable large samples beside it",
      pdi_scenario_pieces, NULL},
+    {"paths", "paths that carry more or less than a node was told, and swallow the rest",
+     pdi_scenario_paths, NULL},
     {"batch", "many samples in one message", pdi_scenario_batch, NULL},
     {"best", "best effort: may be lost, but not repeated or turned round", pdi_scenario_best, NULL},
     {"pull", "subscribers ask for what is kept for them", pdi_scenario_pull, NULL},

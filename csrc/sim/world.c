@@ -186,6 +186,7 @@ void pdi_world_leave(struct pdi_world *world, int node)
     struct pdi_world_node *one = &world->nodes[node];
     if (one->node == NULL)
         return;
+    pdi_world_measure(world, node);
     drain(world, node);
     if (one->shared != NULL)
         wake_asked(world, node);

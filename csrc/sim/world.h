@@ -221,5 +221,7 @@ void pdi_world_reschedule(struct pdi_world *world, int node); /* its deadline ha
 bool pdi_world_schedule(struct pdi_world *world, uint32_t item, pdi_time at);
 void pdi_world_log_add(struct pdi_world *world, const struct pdi_world_sent *sent, int to,
                        pdi_time arrives, enum pyddsi_sim_fate fate, const uint8_t *data);
+/* Tells a node what the links carry of whose ways it wants to know that. */
+void pdi_world_measure(struct pdi_world *world, int node);
 
 #endif

@@ -166,7 +166,7 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         return;
     }
     pdi_time at = arrival(world, link, sent->size);
-    bool lost = at == PDI_TIME_NEVER ||
+    bool lost = at == PDI_TIME_NEVER || (quality->mtu != 0 && sent->size > quality->mtu) ||
                 (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM)) ||
                 (quality->group_loss_ppm != 0 && is_group(&sent->target) &&
                  pdi_rand_chance(&link->rand, quality->group_loss_ppm, PPM));
@@ -195,6 +195,27 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
     }
 }
 
+/* The node that a packet for one alone goes to; -1: none. */
+static int addressed(const struct pdi_world *world, const pyddsi_endpoint *target)
+{
+    int to = target->ip[3] - 1;
+    bool here = to >= 0 && to < world->count && world->nodes[to].node != NULL &&
+                same_endpoint(&world->nodes[to].endpoint, target);
+    return here ? to : -1;
+}
+
+void pdi_world_measure(struct pdi_world *world, int node)
+{
+    struct pdi_world_node *one = &world->nodes[node];
+    pyddsi_endpoint target;
+    while (pdi_node_path_next(one->node, &target)) { /* each of its peers once */
+        int to = addressed(world, &target);
+        uint32_t known =
+            to >= 0 ? world->links[node * world->links_stride + to].quality.mtu_known : 0;
+        pdi_node_path(one->node, &target, known);
+    }
+}
+
 void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent)
 {
     int heard = 0;
@@ -212,9 +233,8 @@ void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent)
             }
         }
     } else {
-        int to = sent->target.ip[3] - 1;
-        if (to >= 0 && to < world->count && world->nodes[to].node != NULL &&
-            same_endpoint(&world->nodes[to].endpoint, &sent->target)) {
+        int to = addressed(world, &sent->target);
+        if (to >= 0) {
             cross(world, sent, to);
             heard++;
         }
@@ -232,9 +252,12 @@ static void hand_over(struct pdi_world *world, int to, const pyddsi_endpoint *so
     if (node == NULL)
         return;
     uint8_t *slot = pdi_node_slot(node, &room);
-    size = size < room ? size : room; /* as a socket cuts what is too long */
-    memcpy(slot, data, size);
-    pdi_node_input(node, source, size, now);
+    if (size > room) {
+        pdi_node_input_at(node, source, data, size, now);
+    } else {
+        memcpy(slot, data, size);
+        pdi_node_input(node, source, size, now);
+    }
     pdi_world_leave(world, to);
 }
 

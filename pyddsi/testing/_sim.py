@@ -49,6 +49,8 @@ class Sim:
     delay, jitter: seconds; each packet takes the delay, and up to the jitter longer
     late: seconds; up to so long later come packets that pass each other, and second copies (0: some milliseconds)
     rate: bytes per second that a link carries; 0: no limit
+    mtu: larger packets are lost; 0: none is
+    mtu_known: what nodes are told that it carries, when a session begins: so large packets of pieces may be; 0: nothing
     log_bytes: how many bytes of packets are kept for `packets` and `write_pcap`; 0: none
     defaults: options for all nodes
 
@@ -68,6 +70,8 @@ class Sim:
         jitter: float = 0.0,
         late: float = 0.0,
         rate: int = 0,
+        mtu: int = 0,
+        mtu_known: int = 0,
         log_bytes: int = LOG_BYTES,
         defaults: NodeOptions | None = None,
     ) -> None:
@@ -86,6 +90,8 @@ class Sim:
             jitter=jitter,
             late=late,
             rate=rate,
+            mtu=mtu,
+            mtu_known=mtu_known,
         )
 
     def __repr__(self) -> str:
@@ -142,6 +148,8 @@ class Sim:
         jitter: float | None = None,
         late: float | None = None,
         rate: int | None = None,
+        mtu: int | None = None,
+        mtu_known: int | None = None,
     ) -> None:
         """
         Change the links between two nodes, or of one node, or all; what is not said stays as it is. Nodes that are added
@@ -161,6 +169,8 @@ class Sim:
         changes |= {_DELAYS[k]: nanoseconds(v, k) for k, v in delays.items() if v is not None}
         if rate is not None:
             changes["rate_bytes"] = whole("rate", rate, 0, 2**63)
+        sizes = {"mtu": mtu, "mtu_known": mtu_known}
+        changes |= {k: whole(k, v, 0, 2**31) for k, v in sizes.items() if v is not None}
         self._change(one, two, changes, both=both)
 
     def partition(self, *groups: Iterable[Node]) -> None:

@@ -328,9 +328,10 @@ static void test_inboxes(void)
     }
     CHECK_EQ(filled, inboxes);
     for (uint32_t i = inboxes; i-- > 0;) {
-        CHECK(pdi_port_unpack(to, i, got, sizeof got, &size, &sender));
-        check_packet(got, size, 100, i);
-        CHECK(!pdi_port_unpack(to, i, got, sizeof got, &size, &sender));
+        const uint8_t *data;
+        CHECK(pdi_port_unpack(to, i, &data, &size, &sender));
+        check_packet(data, size, 100, i);
+        CHECK(!pdi_port_unpack(to, i, &data, &size, &sender));
     }
     pdi_port_close(to);
     to = open_port(0, &there); /* and without any, what is there is to be received */

@@ -74,6 +74,7 @@ static void test_themes(void)
         {"declare", offsetof(pyddsi_report, declared)},
         {"fragments", offsetof(pyddsi_report, owed)},
         {"pieces", offsetof(pyddsi_report, owed)},
+        {"paths", offsetof(pyddsi_report, packets_lost)},
         {"batch", offsetof(pyddsi_report, owed)},
         {"best", offsetof(pyddsi_report, taken)},
         {"pull", offsetof(pyddsi_report, taken)},
