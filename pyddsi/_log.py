@@ -37,6 +37,7 @@ LEVELS = {
     lib.PYDDSI_GAP: WARNING,
     lib.PYDDSI_DETACHED: WARNING,
     lib.PYDDSI_QOS_CONFLICT: WARNING,
+    lib.PYDDSI_TOO_LARGE: WARNING,
 }
 """All others are details."""
 
@@ -126,5 +127,10 @@ def _text(session: Looking, raw: Any) -> str:
 
         return refused(event.peer, endpoint(raw.endpoint, session.paths), reason_name(raw.reason))
     at = f" at {event.endpoint}" if event.endpoint is not None else ""
+    if raw.kind == lib.PYDDSI_TOO_LARGE:
+        return (
+            f"{event.of or event.resource}: a sample of {event.size} bytes does not go to peer {event.peer}{at}, which takes "
+            f"{event.size_max} at most; drops() counts such samples"
+        )
     what = str(event).partition(" ")[2].replace(event.peer or "\0", f"peer {event.peer}{at}", 1)
     return what + (f" of {event.resource!r}" if event.resource is not None else "")

@@ -137,7 +137,7 @@ class Event:
     Something that a node tells its application.
 
     kind: "connected", "disconnected", "reconnected", "gap", "declared", "matched", "unmatched", "qos_conflict",
-        "rejected", "detached", "refused" or "unreached"
+        "rejected", "detached", "refused", "unreached" or "too_large"
     time_ns: when, by the node's clock; of a session in nanoseconds since 1970
     peer: the name of the peer that it is about
     of: the resource, publisher or subscriber that it is about
@@ -147,6 +147,7 @@ class Event:
     resource: its name, or its number where it has none
     space: the resource space that it is in
     conduit, first, last: gap: which samples will not come
+    size, size_max: too_large: the bytes of a sample that is not sent to this peer, and how many that takes at most
     incarnation, endpoint: of the peer
     """
 
@@ -163,6 +164,8 @@ class Event:
     last: int = 0
     incarnation: int = 0
     endpoint: Endpoint | None = None
+    size: int = 0
+    size_max: int = 0
 
     def __str__(self) -> str:
         words = [f"{self.time_ns / 1e9:.6f}", self.kind]
@@ -173,6 +176,7 @@ class Event:
         words += [self.reason] if self.reason else []
         words += [f"{self.first}..{self.last}"] if self.kind == "gap" else []
         words += [str(self.endpoint)] if self.kind == "refused" else []
+        words += [f"{self.size} bytes, takes {self.size_max}"] if self.size_max else []
         return " ".join(words)
 
 
@@ -197,10 +201,12 @@ def event_of(
         resource=resource,
         space=raw.space,
         conduit=raw.conduit,
-        first=raw.first,
-        last=raw.last,
+        first=raw.first if kind != "too_large" else 0,
+        last=raw.last if kind != "too_large" else 0,
         incarnation=raw.incarnation,
         endpoint=endpoint(raw.endpoint, paths),
+        size=raw.first if kind == "too_large" else 0,
+        size_max=raw.last if kind == "too_large" else 0,
     )
 
 
@@ -210,6 +216,8 @@ class Drop:
     A line of a node's ledger: so many samples, or packets, were dropped there, for this reason.
 
     resource: name or number; None where no resource was known, or those that found no line of their own
+    peer, size, size_max: of the last one that was too large for a peer: which peer, the sample's bytes, and how many
+        that peer takes at most
     """
 
     place: DropPlace
@@ -219,12 +227,16 @@ class Drop:
     count: int
     first_ns: int
     last_ns: int
+    peer: str | None = None
+    size: int = 0
+    size_max: int = 0
 
     def __str__(self) -> str:
         place = text(lib.pyddsi_place_text(_PLACES[self.place]))
         reason = text(lib.pyddsi_reason_text(_REASONS[self.reason]))
         about = f" of {self.resource}" if self.resource is not None else ""
-        return f"{self.count}{about}: {place}; {reason}"
+        last = f" (the last: {self.size} bytes for {self.peer}, which takes {self.size_max})"
+        return f"{self.count}{about}: {place}; {reason}{last if self.peer is not None else ''}"
 
 
 def _names(call: Any, count: int) -> dict[str, int]:
@@ -239,8 +251,9 @@ def drops_of(
     get: Callable[[int, Any], int],
     name_of: Callable[[int, int], str | int | None],
     since_ns: int = 0,
+    peer_of: Callable[[bytes], str | None] = bytes.hex,
 ) -> Iterator[Drop]:
-    """The lines of a ledger. `get` is the core's call for one of them."""
+    """The lines of a ledger. `get` is the core's call for one of them; peer_of: what the peer with an id is called."""
     raw = ffi.new("pyddsi_drop *")
     index = 0
     while get(index, raw) == lib.PYDDSI_OK:
@@ -253,6 +266,9 @@ def drops_of(
             raw.count,
             since_ns + raw.first_ns,
             since_ns + raw.last_ns,
+            peer=peer_of(bytes(raw.id[0 : raw.id_size])) if raw.id_size else None,
+            size=raw.size,
+            size_max=raw.size_max,
         )
 
 

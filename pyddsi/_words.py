@@ -34,6 +34,7 @@ EventKind = Literal[
     "detached",
     "refused",
     "unreached",
+    "too_large",
 ]
 PeerState = Literal["unknown", "opening", "established", "expired"]
 EndReason = Literal[

@@ -47,7 +47,7 @@ costs is detail. [limits.md](limits.md) has the number of lines.
 
 # The lines that a node writes: place, reason, whether somebody misses a sample for good, what happened.
 TEXT = """\
-put      size           yes      it does not fit one packet of a receiver that knows no fragments, as zhe: that one goes without
+put      size           yes      it does not fit one packet of a receiver that knows no fragments, as zhe: that one goes without; the line names it, the sample's size and what fits
 put      unsupported    yes      a receiver does not know resource spaces: it goes without
 window   peer_lost      perhaps  the session ended before the peer acknowledged; it may have had it all the same
 window   close          perhaps  the same, where this side ended the session
@@ -55,13 +55,15 @@ window   gap            yes      a detached peer lacks it, and is a zhe peer, wh
 packet   full           yes      best effort: the driver has not taken the packet before
 packet   peer_lost      yes      best effort that had not left when the session ended
 packet   size           yes      whoever drives the node has less room than the packet needs
+packet   unsupported    yes      best effort that had not left when a zhe joined its group, which would have ended that zhe's session
 packet   limit          no       a word of a session (HELLO, PONG, CLOSE ..) found too many others waiting
 shelf    overwritten    yes      pushed out by newer ones before this taker had it; once for each taker
 shelf    full           yes      larger than the shelf, or an answer's end mark found no room in the window
 shelf    limit          yes      there is no cursor left for one more who pulls or comes late
 shelf    peer_lost      yes      a taker left before it had all that it was to have
 shelf    close          yes      the publisher was forgotten before a taker had it
-shelf    unsupported    yes      it needs fragments, and the taker does not know them
+shelf    size           yes      as put, size; or more than the window of the taker
+shelf    unsupported    yes      the taker does not know resource spaces
 input    size           no       a packet is larger than `packet_max`, and not of pieces alone from a peer with a session
 input    bad_bytes      no       a packet breaks a rule; what stood before that byte has taken effect
 input    unknown_peer   no       a message that needs a session, from an address that has none

@@ -51,6 +51,7 @@ const char *pyddsi_event_name(int kind)
         [PYDDSI_UNMATCHED] = "unmatched",     [PYDDSI_QOS_CONFLICT] = "qos_conflict",
         [PYDDSI_REJECTED] = "rejected",       [PYDDSI_DETACHED] = "detached",
         [PYDDSI_REFUSED] = "refused",         [PYDDSI_UNREACHED] = "unreached",
+        [PYDDSI_TOO_LARGE] = "too_large",
     };
     return kind >= 0 && kind < (int)(sizeof(names) / sizeof(names[0])) ? names[kind] : NULL;
 }

@@ -540,6 +540,10 @@ typedef struct {
     uint64_t count;
     uint64_t first_ns; /* when the first and the last one were dropped */
     uint64_t last_ns;
+    /* Of the last one, where it was too large for the peer that was to get it: */
+    uint64_t size, size_max; /* its bytes, and how many that peer takes; else 0 */
+    uint8_t id_size;         /* 0: no peer is named */
+    uint8_t id[16];
 } pyddsi_drop;
 
 enum pyddsi_role { PYDDSI_PEER, PYDDSI_CLIENT, PYDDSI_BROKER };
@@ -707,6 +711,7 @@ enum pyddsi_event_kind {
     PYDDSI_DETACHED,     /* that peer is too slow for the window it shared; it is not waited for */
     PYDDSI_REFUSED, /* no session: reason is PYDDSI_END_LIMIT if this node refused, else as in the peer's CLOSE */
     PYDDSI_UNREACHED, /* the group does not reach that peer; it gets a copy of its own of what goes there */
+    PYDDSI_TOO_LARGE, /* that peer goes without a sample of the publisher handle: it has `first` bytes, and the peer takes `last` */
 };
 
 /* How a session ended, where CLOSE has no number for it. */

@@ -11,7 +11,8 @@
  *     bring      a sample that came the other way: to its readers, as if it had come in a packet
  *
  * What is carried goes by no multicast: on a group its members would hear it a second time. So while some are carried, each
- * of the others gets a copy of its own.
+ * of the others gets a copy of its own. Likewise where a sample cannot go by the group, since a zhe hears that and knows no
+ * fragments: all leave the group for it (leave), or what follows by the group would overtake it.
  */
 #include "node/state.h"
 
@@ -131,13 +132,21 @@ void pdi_node_carry(struct pdi_node *node, uint32_t handle, uint32_t peer, int o
     (void)pdi_plan(node, publisher, now);
 }
 
-/* Whether a publisher that has nobody carried any more may use its group again: not while somebody goes without, or it would hear
- * the group, and then what waits for it alone. */
+int pdi_aside_leave(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
+{
+    publisher->apart = publisher->leaving = 1;
+    publisher->planned = 0;
+    return pdi_plan(node, publisher, now);
+}
+
+/* Whether a publisher that has nobody carried any more, nor a sample that its group cannot take, may use its group again: not
+ * while somebody goes without, or it would hear the group, and then what waits for it alone. */
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher)
 {
     uint32_t peers = node->peers_used;
-    return pdi_bitset_find(publisher->carried, peers, 0) == peers && publisher->skipping == 0 &&
-           pdi_bitset_find(publisher->skips, peers, 0) == peers && pdi_fence_open(node, publisher);
+    return !publisher->leaving && pdi_bitset_find(publisher->carried, peers, 0) == peers &&
+           publisher->skipping == 0 && pdi_bitset_find(publisher->skips, peers, 0) == peers &&
+           pdi_fence_open(node, publisher);
 }
 
 /* The session with this peer has ended; the next one begins in the usual way. */

@@ -41,6 +41,16 @@ static struct pdi_conduit *only_conduit(struct pdi_node *node,
                : NULL;
 }
 
+/* Whether a sample that is cut into such pieces (0: it is not) can leave by that conduit. */
+static bool fits(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                 const struct pdi_conduit *conduit, size_t size, uint32_t piece)
+{
+    struct pdi_entry model = {.kind = PYDDSI_SDATA, .id = publisher->id};
+    return piece != 0 ? (conduit->features & PYDDSI_CAN_FRAGMENT) != 0
+                      : conduit->packet_max == node->config.packet_max ||
+                            size + pdi_way_overhead(node, &model, false) <= conduit->packet_max;
+}
+
 int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t **data,
                   uint32_t *loan)
 {
@@ -62,8 +72,7 @@ int pdi_node_loan(struct pdi_node *node, uint32_t handle, size_t size, uint8_t *
     struct pdi_open_loan *open = &node->loans[index];
     struct pdi_conduit *conduit = only_conduit(node, publisher);
     uint32_t piece = pdi_publish_piece(node, publisher, size);
-    bool in_place =
-        conduit != NULL && (piece == 0 || (conduit->features & PYDDSI_CAN_FRAGMENT) != 0);
+    bool in_place = conduit != NULL && fits(node, publisher, conduit, size, piece);
     bool entered = in_place && conduit->peer != PDI_NONE &&
                    pdi_peer_enter(&node->peers[conduit->peer].word, &epoch) == PYDDSI_OK;
     in_place = in_place && (conduit->peer == PDI_NONE || entered);
@@ -139,7 +148,7 @@ int pdi_node_commit(struct pdi_node *node, uint32_t loan, size_t size, pdi_time 
     uint32_t piece = pdi_publish_piece(node, publisher, size);
     bool in_place = conduit != NULL && conduit->number == open->conduit &&
                     pdi_publish_pieces(size, piece) <= open->loan.numbers &&
-                    (piece == 0 || (conduit->features & PYDDSI_CAN_FRAGMENT) != 0);
+                    fits(node, publisher, conduit, size, piece);
     if (!in_place) {
         const uint8_t *data = pdi_window_data(window_of(node, open), &open->loan);
         int status = pdi_node_put(node, open->publisher, data, size, now);

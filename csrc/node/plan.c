@@ -37,6 +37,9 @@ void pdi_plan_features(struct pdi_node *node)
         }
     }
     for (uint32_t i = 0; i < node->config.multicasts; i++) {
+        if ((node->out[i].features & ~all) != 0) {
+            pdi_repeat_apart(node, &node->out[i], node->now);
+        }
         node->out[i].features = all;
     }
     pdi_lead_groups(node);
@@ -208,6 +211,9 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
     uint32_t peers = 0;
     bool one_reason = true, shelf = publisher->shelf_max != 0;
     publisher->planned = 1;
+    if (publisher->link_changes != changes || publisher->member_changes != node->member_changes) {
+        publisher->told_large = 0;
+    }
     node->audience_changes++;
     publisher->link_changes = changes;
     publisher->member_changes = node->member_changes;

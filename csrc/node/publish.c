@@ -132,6 +132,25 @@ uint64_t pdi_node_largest(const struct pdi_node *node, uint32_t handle)
     return publisher != NULL ? largest(node, publisher) : UINT64_MAX;
 }
 
+/* Leaves those on a sample's way who can read it, and says how it is cut. OK; AGAIN: its group cannot take it, and is being left. */
+static int find_way(struct pdi_node *node, struct pdi_publisher *publisher, pyddsi_bytes payload,
+                    struct pdi_entry *model, uint32_t *piece, struct pdi_way *way, pdi_time now)
+{
+    for (;;) { /* twice at most */
+        bool grouped = way->group != NULL;
+        *model = model_of(node, publisher);
+        *piece = pdi_way_piece(node, model, payload.size);
+        pdi_way_fit(node, publisher, model, payload.size, *piece, way);
+        if (!publisher->reliable || !grouped || way->group != NULL || way->count == 0) {
+            return PYDDSI_OK;
+        }
+        if (pdi_aside_leave(node, publisher, now) != PYDDSI_OK) {
+            return PYDDSI_AGAIN;
+        }
+        (void)pdi_way_wanted(node, publisher, payload, way);
+    }
+}
+
 int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_t size,
                  pdi_time now)
 {
@@ -155,14 +174,16 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         way.count = pdi_bitset_count(way.bits, node->config.peers_max);
     }
     if (goes) {
-        struct pdi_entry model = model_of(node, publisher);
-        uint32_t piece = pdi_way_piece(node, &model, size);
+        struct pdi_entry model;
+        uint32_t piece;
+        int status = find_way(node, publisher, payload, &model, &piece, &way, now);
         if (!publisher->reliable && piece != 0 && size > largest(node, publisher)) {
             return PYDDSI_BAD_ARGUMENT;
         }
-        uint32_t without = pdi_way_fit(node, publisher, &model, size, piece, &way);
         if (publisher->reliable) {
-            int status = write_all(node, publisher, &way, &model, payload, piece, now);
+            if (status == PYDDSI_OK) {
+                status = write_all(node, publisher, &way, &model, payload, piece, now);
+            }
             if (status != PYDDSI_OK) {
                 node->stats.put_waits += status == PYDDSI_AGAIN;
                 return status;
@@ -171,11 +192,11 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
             model.mark = 0;
             pdi_best_put(node, &way, &model, payload, piece, now);
         }
-        if (without != 0) {
-            enum pyddsi_reason why = model.space != 0 ? PYDDSI_BY_UNSUPPORTED : PYDDSI_BY_SIZE;
-            pdi_drop(node, PYDDSI_AT_PUT, why, publisher->space, publisher->id, without, now);
+        if (way.lacking != 0) {
+            pdi_way_list(node, &way, publisher, PYDDSI_AT_PUT, &model, size, now);
         }
     }
+    publisher->leaving = 0;
     node->stats.accepted++;
     node->stats.filtered += !goes && publisher->filters;
     node->stats.unmatched +=
@@ -187,6 +208,33 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
         pdi_shelf_put(node, publisher, payload, now);
     }
     return PYDDSI_OK;
+}
+
+/* Where a message of so many bytes goes that is put by name; bits of those that are skipped (skip.c). */
+static void name_way(struct pdi_node *node, pyddsi_bytes name, int reliable, size_t bytes,
+                     struct pdi_way *way, uint64_t *without)
+{
+    bool groups = node->config.multicasts != 0 && node->out[0].members != 0 &&
+                  bytes <= node->out[0].packet_max;
+    way->group = groups ? &node->out[0] : NULL;
+    way->singles = way->bits;
+    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
+        bool grouped = way->group != NULL && pdi_node_member(node, way->group, peer)->joined;
+        if (!pdi_session_established(node, peer) || grouped) {
+            continue;
+        }
+        uint32_t most = pdi_node_unicast(node, peer)->packet_max;
+        if (most != node->config.packet_max && bytes > most) {
+            if (pdi_registry_wants(node->registry, peer, name)) {
+                pdi_way_lack(node, way, peer);
+            }
+        } else if (reliable && pdi_node_unicast(node, peer)->skips) {
+            pdi_bitset_set(without, peer);
+        } else {
+            pdi_bitset_set(way->bits, peer);
+            way->count++;
+        }
+    }
 }
 
 /* Everybody, declared or not: the group for its members, and a copy for each other peer. */
@@ -205,22 +253,7 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     }
     struct pdi_entry model = {.kind = PYDDSI_WDATA, .flags = reliable ? PYDDSI_R : 0};
     size_t bytes = name.size + size + 5 + pdi_way_overhead(node, &model, false);
-    way.group = node->config.multicasts != 0 && node->out[0].members != 0 ? &node->out[0] : NULL;
-    way.singles = way.bits;
-    for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        bool grouped = way.group != NULL && pdi_node_member(node, way.group, peer)->joined;
-        uint32_t most = pdi_node_unicast(node, peer)->packet_max;
-        bool fits = most == node->config.packet_max || bytes <= most;
-        if (!pdi_session_established(node, peer) || grouped || !fits) {
-            continue;
-        }
-        if (reliable && pdi_node_unicast(node, peer)->skips) {
-            pdi_bitset_set(without, peer);
-        } else {
-            pdi_bitset_set(way.bits, peer);
-            way.count++;
-        }
-    }
+    name_way(node, name, reliable, bytes, &way, without);
     (void)pdi_vle_put(&writer, name.size);
     (void)pdi_bytes_put(&writer, name.data, name.size);
     (void)pdi_vle_put(&writer, size);
@@ -249,6 +282,9 @@ int pdi_node_put_name(struct pdi_node *node, pyddsi_bytes name, int reliable, co
     if (status == PYDDSI_OK) {
         node->stats.accepted++;
         node->stats.unmatched += way.group == NULL && way.count == 0;
+        if (way.lacking != 0) {
+            pdi_way_list(node, &way, NULL, PYDDSI_AT_PUT, &model, size, now);
+        }
         for (uint32_t peer = pdi_bitset_find(without, node->peers_used, 0); peer < node->peers_used;
              peer = pdi_bitset_find(without, node->peers_used, peer + 1)) {
             pdi_node_unicast(node, peer)->skipped++;
@@ -281,7 +317,7 @@ void pdi_publish_way(const struct pdi_node *node, const struct pdi_publisher *pu
 {
     struct pdi_entry model = model_of(node, publisher);
     *way = pdi_way_usual(node, publisher);
-    (void)pdi_way_fit(node, publisher, &model, size, pdi_way_piece(node, &model, size), way);
+    pdi_way_fit(node, publisher, &model, size, pdi_way_piece(node, &model, size), way);
 }
 
 /* Whether all of these find room, in each window all that goes there. Large ones may go other ways than small ones. */
@@ -289,7 +325,7 @@ static int room_for_each(struct pdi_node *node, const struct pdi_publisher *publ
                          const pyddsi_bytes *samples, size_t count)
 {
     uint64_t bytes[2] = {0, 0}, numbers[2] = {0, 0};
-    size_t most[2] = {0, 0};
+    size_t most[2] = {0, 0}, least[2] = {SIZE_MAX, SIZE_MAX};
     struct pdi_way ways[2];
     int status = PYDDSI_OK;
     for (size_t i = 0; i < count; i++) {
@@ -297,13 +333,16 @@ static int room_for_each(struct pdi_node *node, const struct pdi_publisher *publ
         bytes[piece != 0] += samples[i].size;
         numbers[piece != 0] += pdi_publish_pieces(samples[i].size, piece);
         most[piece != 0] = samples[i].size > most[piece != 0] ? samples[i].size : most[piece != 0];
+        least[piece != 0] =
+            samples[i].size < least[piece != 0] ? samples[i].size : least[piece != 0];
     }
     if (bytes[0] + bytes[1] > PDI_WINDOW_BYTES_MAX ||
         numbers[0] + numbers[1] > PDI_WINDOW_ENTRIES_MAX) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    for (int large = 0; large < 2; large++) {
-        pdi_publish_way(node, publisher, most[large], &ways[large]);
+    for (int large = 0; large < 2;
+         large++) { /* the smallest goes to all that any of them goes to */
+        pdi_publish_way(node, publisher, numbers[large] != 0 ? least[large] : 0, &ways[large]);
         bool goes = ways[large].group != NULL || ways[large].count != 0;
         if (!publisher->reliable && large && goes && most[large] > largest(node, publisher)) {
             return PYDDSI_BAD_ARGUMENT;
@@ -322,13 +361,33 @@ static int room_for_each(struct pdi_node *node, const struct pdi_publisher *publ
     return status;
 }
 
+/* If the group cannot take the largest of these, none goes by it. As pdi_aside_leave. */
+static int leave_for_each(struct pdi_node *node, struct pdi_publisher *publisher,
+                          const pyddsi_bytes *samples, size_t count, pdi_time now)
+{
+    size_t most = 0;
+    struct pdi_way way;
+    for (size_t i = 0; i < count; i++) {
+        most = samples[i].size > most ? samples[i].size : most;
+    }
+    if (!publisher->reliable || !publisher->multicast) {
+        return PYDDSI_OK;
+    }
+    pdi_publish_way(node, publisher, most, &way);
+    return way.group == NULL && way.count != 0 ? pdi_aside_leave(node, publisher, now) : PYDDSI_OK;
+}
+
 /* One by one, but all or none. */
 int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes *samples,
                      size_t count, pdi_time now)
 {
-    int status = room_for_each(node, pdi_publisher_get(node, handle), samples, count);
+    struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
+    int status = leave_for_each(node, publisher, samples, count, now);
+    status = status == PYDDSI_OK ? room_for_each(node, publisher, samples, count) : status;
     node->stats.put_waits += status == PYDDSI_AGAIN;
+    bool leaves = publisher->leaving;
     for (size_t i = 0; status == PYDDSI_OK && i < count; i++) {
+        publisher->leaving = leaves; /* for all of them */
         status = pdi_node_put(node, handle, samples[i].data, samples[i].size, now);
     }
     return status;

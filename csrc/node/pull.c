@@ -84,7 +84,7 @@ shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher,
 /* Sends what this one may have now. False: the window is full. */
 static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now)
 {
-    const struct pdi_publisher *publisher = &node->publishers[puller->publisher];
+    struct pdi_publisher *publisher = &node->publishers[puller->publisher];
     struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
     bool named = puller->mode != PYDDSI_PUSH || (puller->id & 1) != 0;
     const struct pdi_shelved *shelved;
@@ -105,8 +105,9 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
             return false;
         }
         if (status != PYDDSI_OK) {
-            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_UNSUPPORTED, publisher->space, publisher->id,
-                     1, now);
+            struct pdi_way way = {0};
+            pdi_way_lack(node, &way, puller->peer);
+            pdi_way_list(node, &way, publisher, PYDDSI_AT_SHELF, &model, payload.size, now);
         }
         puller->next = shelved->serial + 1;
         puller->left -= fits;

@@ -12,6 +12,9 @@
  * the group, at its own address, right after the group. After PDI_UNREACHED_RETRY_MS it is tried again. Numbers, windows and order are those of the group: nothing
  * moves, so nothing can overtake.
  *
+ * When a zhe joins a group, the window has what was written for others: batches and fragments, of which one is the end of its session.
+ * It begins behind these, and all that is before that number goes to the others alone, as they ask for it (plain_from).
+ *
  *     lone_from ──┬─ lone_wanted   bit i: lone_from + i is to go to this member alone
  *                 └─ lone_sent     bit i: it has gone; what is asked again within a round trip of lone_at is not sent again
  */
@@ -84,7 +87,7 @@ void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint3
         if ((entry->mark & (PDI_MARK_LARGE | PDI_MARK_RESENT)) == PDI_MARK_LARGE) {
             pdi_path_lost(conduit, one, now);
         }
-        if (alone && (many >> i & 1) == 0) {
+        if (alone && ((many >> i & 1) == 0 || one < conduit->plain_from)) {
             member->lone_wanted |= UINT64_C(1) << i & ~lately;
             continue;
         }
@@ -118,6 +121,11 @@ size_t pdi_repeat_group(struct pdi_node *node, struct pdi_conduit *conduit, uint
     for (; number < end && conduit->wanted != 0; number++) { /* at most the window's entries */
         struct pdi_entry *entry = pdi_window_entry(window, (uint32_t)number);
         if ((entry->mark & PDI_MARK_WANTED) == 0) {
+            continue;
+        }
+        if (number < conduit->plain_from) { /* it was wanted before that */
+            entry->mark &= (uint8_t)~PDI_MARK_WANTED;
+            conduit->wanted--;
             continue;
         }
         uint32_t size = pdi_pack_size(conduit, entry, number);
@@ -197,13 +205,37 @@ size_t pdi_repeat_alone(struct pdi_node *node, uint32_t peer, uint8_t *out, size
     while (size == 0 && who->repeats != 0) { /* one round per conduit */
         struct pdi_conduit *conduit = &node->out[__builtin_ctzll(who->repeats)];
         struct pdi_member *member = pdi_node_member(node, conduit, peer);
-        size_t most = room < conduit->packet_max ? room : conduit->packet_max;
-        size = alone(node, conduit, member, out, most, now);
+        size = alone(node, conduit, member, out, room, now);
         if (size == 0) {
             who->repeats &= who->repeats - 1;
         }
     }
     return size;
+}
+
+void pdi_repeat_apart(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
+{
+    uint64_t best = conduit->draft_samples + conduit->draft_more + conduit->sealed_samples +
+                    conduit->sealed_more + (conduit->big_left != 0);
+    conduit->plain_from = conduit->window.next;
+    if (conduit->big_left != 0) {
+        pdi_window_abandon(&node->scratch, &conduit->big_loan);
+    }
+    conduit->big_left = conduit->draft_size = conduit->draft_samples = 0;
+    conduit->sealed_size = conduit->sealed_samples = 0;
+    conduit->draft_more = conduit->sealed_more = 0;
+    if (best != 0) {
+        pdi_drop(node, PYDDSI_AT_PACKET, PYDDSI_BY_UNSUPPORTED, 0, 0, best, now);
+    }
+    if (pdi_conduit_base(conduit) == conduit->window.next) {
+        return;
+    }
+    conduit->sent = conduit->window.next;
+    conduit->waiting = conduit->flush = 0;
+    conduit->flush_at = PDI_TIME_NEVER;
+    conduit->timed = 0;
+    conduit->synch = 2; /* by which the others learn what they lack */
+    pdi_bitset_set(node->work, conduit->number);
 }
 
 /* ---- members that a group does not reach ---- */

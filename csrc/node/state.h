@@ -159,6 +159,8 @@ struct pdi_conduit {
     uint32_t members;     /* that hold the window, */
     uint32_t detached;    /* and that it does not wait for */
     uint32_t unreached;   /* members to whom nothing comes by the group */
+    uint64_t
+        plain_from; /* of a group: numbers before this one are not for all who hear it now (repeat.c) */
 
     uint64_t sent;             /* numbers before this one have been sent once */
     uint32_t waiting;          /* bytes of packet that the unsent ones need */
@@ -286,13 +288,16 @@ struct pdi_publisher {
     uint64_t *pushed;       /* bits of the peers that want samples pushed, */
     uint64_t *singles_bits; /* and of those that get a copy of their own */
     uint64_t *carried;      /* bits of those that are served another way (aside.c); */
-    uint64_t *alone;      /* bits of those that have got copies since it used its group (fence.c) */
-    uint8_t apart;        /* some are, or were: its group is not used */
-    uint8_t some_alone;   /* there are any of those */
-    uint64_t group_next;  /* behind its last reliable sample there; 0: none */
-    uint64_t *skips;      /* bits of those that may not be waited for (skip.c), */
-    uint64_t *without;    /* and of all that go without the next sample: */
-    uint32_t skipping;    /* so many */
+    uint64_t *alone;     /* bits of those that have got copies since it used its group (fence.c) */
+    uint8_t apart;       /* some are, or were: its group is not used */
+    uint8_t leaving;     /* likewise, for the next sample, which its group cannot take */
+    uint8_t some_alone;  /* there are any of those */
+    uint64_t group_next; /* behind its last reliable sample there; 0: none */
+    uint64_t *skips;     /* bits of those that may not be waited for (skip.c), */
+    uint64_t *without;   /* and of all that go without the next sample: */
+    uint32_t skipping;   /* so many */
+    uint8_t
+        told_large; /* the application knows that some sample was too large for some of its peers */
     uint32_t move_after;  /* the conduit to wait for before the next sample, plus one; 0: none: */
     uint64_t move_number; /* until all before this number is acknowledged there, */
     uint64_t move_life;   /* or its session is another than this */
@@ -898,6 +903,8 @@ size_t pdi_repeat_alone(struct pdi_node *node, uint32_t peer, uint8_t *out, size
 void pdi_repeat_arrived(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                         uint64_t number, pdi_time now);
 void pdi_repeat_pong(struct pdi_node *node, uint32_t peer, uint64_t hash);
+/* Peers hear this group now that can less than those for whom its window was written. */
+void pdi_repeat_apart(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now);
 /* The group is believed to reach it. */
 void pdi_repeat_forget(struct pdi_conduit *conduit, struct pdi_member *member);
 /* Keeps a packet of a group for those whom that does not reach, and gives one copy after the other; 0: that was all. */
@@ -931,6 +938,8 @@ struct pdi_way {
     const uint64_t *singles;   /* bits of peers, */
     uint32_t count;            /* and how many there are */
     uint64_t bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)];
+    uint32_t lacking; /* how many peers want the sample and cannot take it, */
+    uint64_t lacking_bits[PDI_BITSET_WORDS(PYDDSI_PEERS_MAX)]; /* and which, if there are any */
 };
 
 /* way.c: by which windows a sample goes */
@@ -948,10 +957,16 @@ struct pdi_way pdi_way_usual(const struct pdi_node *node, const struct pdi_publi
 /* The same for those who want this very sample; false: nobody does. */
 bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,
                     pyddsi_bytes payload, struct pdi_way *way);
-/* Leaves those who can read such a message; answers how many go without. The way must stay where it is. */
-uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                     const struct pdi_entry *model, size_t size, uint32_t piece,
-                     struct pdi_way *way);
+/* Leaves those who can read such a message, and notes who cannot (lacking). The way must stay where it is. */
+void pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                 const struct pdi_entry *model, size_t size, uint32_t piece, struct pdi_way *way);
+/* One more peer that cannot read a message. */
+void pdi_way_lack(const struct pdi_node *node, struct pdi_way *way, uint32_t peer);
+/* Writes down those who go without a sample of so many bytes, and tells the application of the first one of a publisher (null:
+ * none) that is too large for someone, until others are there. */
+void pdi_way_list(struct pdi_node *node, const struct pdi_way *way, struct pdi_publisher *publisher,
+                  enum pyddsi_place place, const struct pdi_entry *model, uint64_t size,
+                  pdi_time now);
 /* Adds to what is promised in each window of the way; 0 samples: nothing is any more. */
 void pdi_way_promise(struct pdi_node *node, const struct pdi_way *way, uint64_t bytes,
                      uint32_t numbers, uint32_t samples);
@@ -1064,6 +1079,9 @@ bool pdi_refusal_close(struct pdi_node *node, uint32_t peer, const pyddsi_messag
 void pdi_refusal_over(struct pdi_node *node, const pyddsi_endpoint *endpoint);
 
 /* aside.c */
+/* The next sample of this publisher cannot go by its group, so nothing does until it has arrived. OK; AGAIN: what went there before
+ * is waited for. */
+int pdi_aside_leave(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now);
 bool pdi_aside_over(const struct pdi_node *node, const struct pdi_publisher *publisher);
 void pdi_aside_forget(struct pdi_node *node, uint32_t peer);
 

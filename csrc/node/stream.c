@@ -86,20 +86,23 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         return PYDDSI_BAD_ARGUMENT; /* it would have to be kept, or looked at, as a whole */
     }
     uint32_t index = (uint32_t)(publisher - node->publishers);
-    uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
     uint32_t needed = PYDDSI_CAN_FRAGMENT | (publisher->space != 0 ? PYDDSI_CAN_SPACE : 0U);
     struct pdi_conduit *group = publisher->multicast ? &node->out[publisher->conduit] : NULL;
     bool grouped = group != NULL && (group->features & needed) == needed;
+    if (group != NULL && !grouped && pdi_aside_leave(node, publisher, now) != PYDDSI_OK) {
+        return PYDDSI_AGAIN;
+    }
+    uint32_t piece = pdi_publish_piece(node, publisher, node->config.packet_max);
     int room = grouped ? add(node, index, group) : PYDDSI_OK;
-    uint32_t without = 0;
+    struct pdi_way way = {0};
     for (uint32_t peer = 0; room == PYDDSI_OK && peer < node->peers_used; peer++) {
         bool single = pdi_bitset_test(publisher->singles_bits, peer) ||
                       (pdi_bitset_test(publisher->pushed, peer) && !grouped &&
                        !pdi_bitset_test(publisher->without, peer));
         if (single && (node->peers[peer].features & needed) == needed) {
             room = add(node, index, pdi_node_unicast(node, peer));
-        } else {
-            without += single;
+        } else if (single) {
+            pdi_way_lack(node, &way, peer);
         }
     }
     uint32_t i = 0;
@@ -114,11 +117,13 @@ int pdi_node_begin(struct pdi_node *node, uint32_t handle, uint64_t total, pdi_t
         finish(node, publisher);
         return room != PYDDSI_OK ? room : PYDDSI_BAD_ARGUMENT;
     }
-    if (without != 0) {
-        pdi_drop(node, PYDDSI_AT_PUT, PYDDSI_BY_SIZE, publisher->space, publisher->id, without,
-                 now);
+    if (way.lacking != 0) {
+        struct pdi_entry model = {
+            .kind = PYDDSI_SDATA, .id = publisher->id, .space = publisher->space};
+        pdi_way_list(node, &way, publisher, PYDDSI_AT_PUT, &model, total, now);
     }
     publisher->streaming = 1;
+    publisher->leaving = 0;
     publisher->stream_piece = piece;
     publisher->total = total;
     publisher->done = 0;

@@ -71,13 +71,20 @@ static uint32_t needs(const struct pdi_entry *model, uint32_t piece)
            (model->kind == PYDDSI_BDATA ? PYDDSI_CAN_BATCH : 0U);
 }
 
-/* Only who can read it gets it: a group with one who cannot becomes single copies, and a single one who cannot
- * goes without. The answer is how many do. */
-static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                    struct pdi_way *way, uint32_t needed, size_t bytes)
+void pdi_way_lack(const struct pdi_node *node, struct pdi_way *way, uint32_t peer)
+{
+    if (way->lacking++ == 0) {
+        memset(way->lacking_bits, 0, PDI_BITSET_WORDS(node->config.peers_max) * sizeof(uint64_t));
+    }
+    pdi_bitset_set(way->lacking_bits, peer);
+}
+
+/* Only peers that can read it get it: a group with one that cannot becomes single copies, and a single one that cannot
+ * goes without. */
+static void fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                struct pdi_way *way, uint32_t needed, size_t bytes)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
-    uint32_t without = 0;
     if (way->singles != way->bits) {
         memcpy(way->bits, way->singles, words * sizeof(uint64_t));
         way->singles = way->bits;
@@ -94,27 +101,66 @@ static uint32_t fit(const struct pdi_node *node, const struct pdi_publisher *pub
             ((node->peers[peer].features & needed) != needed ||
              bytes > pdi_node_unicast(node, peer)->packet_max)) {
             pdi_bitset_clear(way->bits, peer);
-            without++;
+            pdi_way_lack(node, way, peer);
         }
     }
     way->group = fits ? way->group : NULL;
     way->count = pdi_bitset_count(way->bits, node->config.peers_max);
-    return without;
 }
 
-uint32_t pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                     const struct pdi_entry *model, size_t size, uint32_t piece,
-                     struct pdi_way *way)
+/* The bytes of header where it is sent without a move. */
+static uint32_t plain_overhead(const struct pdi_node *node, const struct pdi_entry *model)
+{
+    struct pdi_entry plain = *model;
+    plain.mark = 0;
+    return pdi_way_overhead(node, &plain, false);
+}
+
+void pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                 const struct pdi_entry *model, size_t size, uint32_t piece, struct pdi_way *way)
 {
     uint32_t needed = needs(model, piece);
     size_t bytes = 0;
+    way->lacking = 0;
     if (node->narrow != 0) { /* somebody takes small packets alone */
-        struct pdi_entry plain = *model;
-        plain.mark = 0;
-        bytes = piece != 0 ? node->config.packet_max : size + pdi_way_overhead(node, &plain, false);
+        bytes = piece != 0 ? node->config.packet_max : size + plain_overhead(node, model);
     }
-    return needed != 0 || bytes > PDI_STREAM_PACKET_ZHE ? fit(node, publisher, way, needed, bytes)
-                                                        : 0;
+    if (needed != 0 || bytes > PDI_STREAM_PACKET_ZHE) {
+        fit(node, publisher, way, needed, bytes);
+    }
+}
+
+void pdi_way_list(struct pdi_node *node, const struct pdi_way *way, struct pdi_publisher *publisher,
+                  enum pyddsi_place place, const struct pdi_entry *model, uint64_t size,
+                  pdi_time now)
+{
+    bool by_size = model->space == 0;
+    uint32_t peer = pdi_bitset_find(way->lacking_bits, node->peers_used, 0);
+    pdi_drop(node, place, by_size ? PYDDSI_BY_SIZE : PYDDSI_BY_UNSUPPORTED, model->space,
+             publisher != NULL ? publisher->id : 0, way->lacking, now);
+    pyddsi_drop *line = node->ledger.last;
+    for (; by_size && peer < node->peers_used;
+         peer = pdi_bitset_find(way->lacking_bits, node->peers_used, peer + 1)) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        line->size = size;
+        const struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
+        line->size_max = (conduit->features & PYDDSI_CAN_FRAGMENT) != 0
+                             ? conduit->window.size
+                             : conduit->packet_max - plain_overhead(node, model);
+        line->id_size = who->id_size;
+        memcpy(line->id, who->id, sizeof line->id);
+        if (publisher != NULL && !publisher->told_large) {
+            pyddsi_event *event = pdi_event_push(node, PYDDSI_TOO_LARGE, now);
+            pdi_event_peer(node, event, peer);
+            event->handle = publisher->handle;
+            event->resource = publisher->id;
+            event->first = size;
+            event->last = line->size_max;
+        }
+    }
+    if (publisher != NULL) {
+        publisher->told_large = by_size;
+    }
 }
 
 bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,

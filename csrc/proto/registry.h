@@ -195,6 +195,8 @@ const struct pdi_remote *pdi_registry_link_remote(const struct pdi_registry *reg
  * are. Predicates are not looked at. */
 uint32_t pdi_registry_routes(const struct pdi_registry *registry, uint8_t space, uint64_t id,
                              uint64_t via, pyddsi_bytes name, uint32_t *handles, uint32_t max);
+/* Whether this peer subscribes to what is put by this name alone. */
+bool pdi_registry_wants(const struct pdi_registry *registry, uint32_t peer, pyddsi_bytes name);
 /* Grows whenever an earlier answer of pdi_registry_routes may have become wrong. */
 uint64_t pdi_registry_route_changes(const struct pdi_registry *registry);
 /* Grows whenever one of our declarations settles, also when there is nothing new to tell of it. */

@@ -1,5 +1,6 @@
-/* registry_look.c - what the peers have declared, as a list for people. */
+/* registry_look.c - what the peers have declared, as a list for people, and whether it covers a name. */
 #include "proto/registry_state.h"
+#include "wire/match.h"
 
 struct look {
     pyddsi_known *known;
@@ -73,6 +74,21 @@ size_t pdi_registry_known(const struct pdi_registry *registry, pyddsi_known *kno
         }
     }
     return look.count;
+}
+
+bool pdi_registry_wants(const struct pdi_registry *registry, uint32_t peer, pyddsi_bytes name)
+{
+    bool wants = false;
+    for (uint32_t at = registry->peers[peer].subscriptions.first; at != PDI_CHAIN_END && !wants;
+         at = registry->subscriptions[at].of_peer.next) { /* at most remotes_peer_max */
+        const struct pdi_subscription *one = &registry->subscriptions[at];
+        pyddsi_bytes wanted =
+            one->definition == PDI_CHAIN_END
+                ? pdi_topic_name(registry, &registry->topics[one->topic])
+                : pdi_selection_path(registry, registry->definitions[one->definition].selection);
+        wants = wanted.size > 0 && pdi_intersect(wanted, name);
+    }
+    return wants;
 }
 
 bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer)

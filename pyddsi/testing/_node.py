@@ -328,7 +328,13 @@ class Node(Declaring[Publisher, Subscriber]):
 
     def drops(self) -> list[Drop]:
         """The ledger: all that was dropped, and why."""
-        return list(drops_of(lambda index, raw: self.call("drop", index, raw), self.name_of))
+        return list(
+            drops_of(
+                lambda index, raw: self.call("drop", index, raw),
+                self.name_of,
+                peer_of=self._name_by_id,
+            )
+        )
 
     def stats(self) -> Stats:
         """What it has done so far."""

@@ -136,56 +136,8 @@ def test_long_id() -> None:
             talk(one, end)
 
 
-@pytest.mark.parametrize("bits", [7, 14, 28, 56])
-@pytest.mark.parametrize("way", ["group", "zhe connects", "we connect"])
-def test_lengths(bits: int, way: str) -> None:
-    """
-    002-128: a zhe with sequence numbers of another length is not joined, or a sample is lost where the numbers wrap round: with 7
-    bits those of both, with more those of the zhe, which begins short of that.
-    """
-    room, scouting = meeting()
-    most = min(P2P.multicast_samples, (1 << (bits - 1)) - 1)
-    config = CONFIGS["p2p"].changed(seq_bits=bits, multicast_samples=most, scout_ms=100)
-    config = config.changed(scouting=scouting) if way == "group" else over_tcp(config)
-    zhe = zhe_of(config, begin=(1 << bits) - COUNT)
-    settings: dict[str, Any] = {"listen": ["tcp/127.0.0.1:0"]}
-    with ending(Udp(zhe) if way == "group" else Tcp(zhe, port=0)) as end:
-        if way == "group":
-            settings = {"group": room, "interface": "lo"}
-        elif isinstance(end, Tcp) and way == "we connect":
-            settings = {"peers": [f"tcp/127.0.0.1:{end.address[1]}"]}
-        with session(**settings) as one:
-            if isinstance(end, Tcp) and way == "zhe connects":
-                end.later[address(one)] = 0.0
-            talk(one, end, 3 * COUNT)
-            assert one.publisher(INTO).wait_matched(timeout=TIMEOUT)
-            # it refuses an OPEN of 14 bits at most until its own has told the length
-            assert bits != 14 or not zhe.violations
-
-
-def test_two_lengths() -> None:
-    """002-128: of two zhes of one group whose numbers have two lengths the second is joined, or refused without a word."""
-    room, scouting = meeting()
-    config = CONFIGS["p2p"].changed(scouting=scouting, scout_ms=100)
-    with (
-        session(group=room, interface="lo") as one,
-        ending(Udp(zhe_of(config))) as first,
-    ):
-        talk(one, first)
-        long = config.changed(seq_bits=28, unicast=None, multicasts=3)
-        with ending(Udp(zhe_of(long, b"\xb0"))) as second:
-
-            def refused() -> bool:
-                return [(two.name, two.reason) for two in one.refusals()] == [("b0", "length")]
-
-            drive([first, second], refused, TIMEOUT)  # type: ignore[list-item]
-            assert "sequence numbers of another length" in one.why_not(OUT)
-            assert [peer.name for peer in one.peers()] == [first.zhe.id.hex()]
-        talk(one, first)
-
-
-def test_too_large() -> None:
-    """A sample that no packet of a zhe can hold is sent to it, holds up others, or is not in the ledger."""
+def test_too_large(caplog: pytest.LogCaptureFixture) -> None:
+    """A sample that no packet of a zhe can hold is sent to it, holds up others, or nobody is told of it, nor the ledger."""
     with (
         session(listen=["tcp/127.0.0.1:0"]) as one,
         session(peers=[str(one.listening[0])]) as other,
@@ -199,11 +151,16 @@ def test_too_large() -> None:
         until(end, lambda: len(end.zhe.received) == 2)
         assert [len(sample.payload) for sample in end.zhe.received] == [70, 71]
         assert [len(sub.recv(timeout=TIMEOUT).data) for _ in range(4)] == [70, 200, 5000, 71]
-        too_large = [
-            drop.count for drop in one.drops() if (drop.place, drop.reason) == ("put", "size")
-        ]
-        assert sum(too_large) == 2
+        zhe = end.zhe.id.hex()
+        (line,) = (drop for drop in one.drops() if (drop.place, drop.reason) == ("put", "size"))
+        assert (line.resource, line.count, line.peer, line.size) == (INTO, 2, zhe, 5000)
+        assert 71 < line.size_max < 100
+        assert f"(the last: 5000 bytes for {zhe}, which takes {line.size_max})" in one.why_not(INTO)
+        said = one.wait_event("too_large", timeout=TIMEOUT)
+        assert (said.of, said.peer, said.size, said.size_max) == (pub, zhe, 200, line.size_max)
         assert [str(one) for one in end.zhe.violations] == []
+    (warning,) = (one for one in caplog.messages if "a sample of" in one)
+    assert f"a sample of 200 bytes does not go to peer {zhe} at tcp/127.0.0.1:" in warning
 
 
 def test_many_names() -> None:
