@@ -319,12 +319,16 @@ class Scan:
         """The error that the core stopped with."""
         facts = self.facts()
         packed = " (unpacked)" if source.packed else ""
-        why = ffi.new("char[]", 160)
-        lib.pyddsi_scan_damage(self.raw, why, 160)
         return CaptureError(
             f"{source.name} is damaged at byte {facts.damage_at}{packed}, before packet {facts.frames + 1} is whole: "
-            f"{text(why)}; the {facts.frames} packets before it are good"
+            f"{self.damage()}; the {facts.frames} packets before it are good"
         )
+
+    def damage(self) -> str:
+        """What the core stopped at."""
+        why = ffi.new("char[]", 160)
+        lib.pyddsi_scan_damage(self.raw, why, 160)
+        return text(why)
 
     def tail(self, source: Bytes, window: Window, stop: int | None = None) -> None:
         """The file has ended: whether it should have, and what is left over."""

@@ -121,6 +121,7 @@ class Memory:
         self.paths: dict[str, int] = {}
         self._identities: dict[str, set[int]] = {}
         self._recordings: dict[str, list[tuple[Place, int]]] = {}
+        self._numbers: dict[str, set[int]] = {}
         self.changed: set[int] = set()
         self.forgotten: list[int] = []
 
@@ -131,6 +132,8 @@ class Memory:
         if not known.gone:
             self.paths[known.path] = known.id
         self._identities.setdefault(known.identity, set()).add(known.id)
+        if known.series is not None:
+            self._numbers.setdefault(known.recording, set()).add(known.series)
         bisect.insort(self._recordings.setdefault(known.recording, []), (known.place, known.id))
 
     def new(self, seen: Seen, order: list[Any], number: int) -> Known:
@@ -169,10 +172,13 @@ class Memory:
         self._identities[known.identity].discard(id_)
         if not self._identities[known.identity]:
             del self._identities[known.identity]
+        if known.series is not None:
+            self._numbers[known.recording].discard(known.series)
         places = self._recordings[known.recording]
         places.remove((known.place, id_))
         if not places:
             del self._recordings[known.recording]
+            self._numbers.pop(known.recording, None)
 
     def alike(self, identity: str) -> list[Known]:
         """Files that begin with this frame."""
@@ -184,10 +190,9 @@ class Memory:
         at = bisect.bisect_left(places, (seen.place, -1))
         return self.files[places[at - 1][1]] if at else None
 
-    def numbers(self, recording: str) -> list[int]:
+    def numbers(self, recording: str) -> set[int]:
         """Of the files of a recording."""
-        found = (self.files[id_].series for _, id_ in self._recordings.get(recording, []))
-        return [number for number in found if number is not None]
+        return self._numbers.get(recording, set())
 
     def end(self, id_: int, state: bytes) -> None:
         """What is known where a file was read up to."""

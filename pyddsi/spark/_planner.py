@@ -337,10 +337,12 @@ class Planner:
         if seen.number is None:
             return
         known = self.memory.numbers(seen.recording)
+        if seen.number - 1 in known or not known:
+            return
+        there = {one.number for one in look.files if one.recording == seen.recording}
         last = max((number for number in known if number < seen.number), default=None)
         if last is None or last - 1 not in known:
             return
-        there = {one.number for one in look.files if one.recording == seen.recording}
         never = [number for number in range(last + 1, seen.number) if number not in there]
         if never and len(never) < NUMBERS_MAX:
             self._tell(

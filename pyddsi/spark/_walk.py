@@ -160,7 +160,9 @@ def _walked(path: str, scan: Scan, source: Bytes, start: int, stop: int | None) 
         if status == lib.PYDDSI_END:
             found.cuts.append((found.stop, scan.snapshot()))
         elif status != lib.PYDDSI_OK:
-            found.wrong = str(scan.damaged(source))
+            found.wrong = (
+                f"{path} is damaged at byte {found.stop}: {scan.damage()}; it is read up to there"
+            )
             return found
         else:
             try:
