@@ -33,6 +33,7 @@ from pyddsi.capture._bytes import open_bytes
 from pyddsi.capture._files import Member
 from pyddsi.capture._runs import recordings
 from pyddsi.capture._scan import Range, Request
+from pyddsi.errors import CaptureError
 from pyddsi.spark._options import Asked
 from pyddsi.spark.schema import ADDED
 
@@ -117,12 +118,27 @@ class Run:
 
 
 class Part(InputPartition):
-    """What one task reads."""
+    """
+    What one task reads.
 
-    def __init__(self, home: Home, request: Request, runs: tuple[Run, ...]) -> None:
+    alone: there is one file in all, so that what cannot be read of it is no small matter
+    whole: all of it was read once already, and must be there
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        request: Request,
+        runs: tuple[Run, ...],
+        *,
+        alone: bool = False,
+        whole: bool = False,
+    ) -> None:
         self.home = home
         self.request = request
         self.runs = runs
+        self.alone = alone
+        self.whole = whole
 
     def __repr__(self) -> str:
         pieces = [piece for run in self.runs for piece in run.pieces]
@@ -217,14 +233,16 @@ class _Planner:
         """All there is to read, in the order of the files."""
         for group in self.groups:
             size = sum(self.sizes[_path(member)] for member in group)
-            if (
-                self.asked.split == "file"
-                or size <= self.split
-                or any(is_packed(_path(member)) for member in group)
-            ):
+            if self.asked.split == "file" or size <= self.split:
                 yield self.whole(group)
-            else:
-                yield from self.ranges(group)
+                continue
+            try:
+                packed = any(is_packed(_path(member)) for member in group)
+                yield from [self.whole(group)] if packed else list(self.ranges(group))
+            except (
+                CaptureError
+            ):  # what is good of it is read all the same, and the task says what is not
+                yield self.whole(group)
 
 
 def _path(member: Member) -> str:
@@ -252,5 +270,6 @@ def batch_parts(asked: Asked, names: tuple[str, ...]) -> list[Part]:
         runs = ((run,) for run in planner.runs())
     else:
         runs = bundled(planner.runs(), planner.split)
-    parts = [Part(planner.home, planner.request, run) for run in runs]
+    alone = len(planner.sizes) == 1
+    parts = [Part(planner.home, planner.request, run, alone=alone) for run in runs]
     return parts or [Part(planner.home, planner.request, ())]

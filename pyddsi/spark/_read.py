@@ -131,12 +131,18 @@ def _read_run(
                 raise
             warnings.warn(f"{error}; passed over (onMissing=skip)", CaptureWarning, stacklevel=2)
             continue
-        source = open_bytes(piece.path)
         try:
-            scan.begin(piece.number)
-            yield from scan.rows(source, piece.range())
-        finally:
-            source.close()
+            source = open_bytes(piece.path)
+            try:
+                scan.begin(piece.number)
+                yield from scan.rows(source, piece.range())
+            finally:
+                source.close()
+        except CaptureError as error:
+            nothing = not scan.facts().frames
+            if failfast or part.whole or (part.alone and nothing):
+                raise
+            warnings.warn(f"{error}; it is read up to there", CaptureWarning, stacklevel=2)
         if failfast:
             _fail(scan, piece)
     yield from scan.finish(whole=run.whole)

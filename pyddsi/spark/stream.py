@@ -195,7 +195,7 @@ class Follower(DataSourceStreamReader):
             runs += self._runs(self._log_of(last.stream).plan(batch))
         home, request = Home.here(), request_of(self.asked, self.names)
         split = self.asked.split_bytes or usual_split(sum(run.size for run in runs))
-        return [Part(home, request, made) for made in bundled(runs, split)]
+        return [Part(home, request, made, whole=True) for made in bundled(runs, split)]
 
     def _runs(self, plan: Plan) -> Iterator[Run]:
         if plan.layout != Home.here().layout:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import platform
 import random
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -320,6 +322,35 @@ def test_files_of_what_cannot_be_read(tmp_path: Path) -> None:
     assert third["problem"] is None
     [cheap] = {tuple(row) for row in rows(tmp_path, table="files", columns="path,file")}
     assert cheap == ("path", "file")
+
+
+@pytest.mark.parametrize("split", ["64k", "128m"])
+def test_one_bad_file_among_others(tmp_path: Path, split: str) -> None:
+    """One file that is no capture, damaged or cut off, plain or packed, would stop a query of a thousand."""
+    whole = Path(LOSS).read_bytes()
+    kinds = {
+        "none.pcap": b"no capture at all, but long enough to look at" * 2000,
+        "damaged.pcap": whole[:100_000] + b"\xff" * 100_000,
+        "cut.pcap": whole[:100_001],
+        "cut.pcap.gz": gzip.compress(whole, 1)[:20_000],
+    }
+    for name, data in kinds.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_bytes(data)
+        (tmp_path / name / "good.pcap").write_bytes(whole)
+        good = one_reader(LOSS, "packets", ["pkt"])
+        with (
+            pytest.warns(CaptureWarning, match="read up to there")
+            if name != "cut.pcap"
+            else nullcontext()
+        ):
+            found = rows(tmp_path / name, table="packets", columns="pkt", splitSize=split)
+        assert len(found) >= len(good)
+        assert (len(found) > len(good)) == (name != "none.pcap")
+        with pytest.raises(CaptureError):
+            rows(tmp_path / name, table="packets", columns="pkt", mode="failfast")
+    with pytest.raises(CaptureError, match="is not a capture"):
+        rows(tmp_path / "none.pcap" / "none.pcap", table="packets", columns="pkt")
 
 
 def test_batches_are_what_spark_wants() -> None:
