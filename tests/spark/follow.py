@@ -35,6 +35,7 @@ from tests.spark.recorders import by_pyddsi
 COLUMNS = ["ts_ns", "pkt", "msg", "src_ep", "kind"]
 GROUP = "239.255.77.1:17847"
 PIECE = 40_000
+PAUSE = threading.Event()  # which never comes
 Key = tuple[object, ...]
 
 
@@ -64,7 +65,7 @@ def drive(room: Path, *, once: bool) -> None:
         .option("path", str(room / "out"))
     )
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    writer.trigger(**trigger).start().awaitTermination()  # type: ignore[arg-type]
+    writer.trigger(**trigger).start().awaitTermination()
     if once:
         rows = spark.read.parquet(str(room / "out")).select(*COLUMNS).toArrow()
         import pyarrow.parquet as pq  # noqa: PLC0415 - for this process alone
@@ -127,7 +128,7 @@ def _copier(room: Path, host: int, until: float) -> None:
         at[path] += len(piece)
         if at[path] >= path.stat().st_size:
             del at[path]
-        time.sleep(pause)
+        PAUSE.wait(pause)
 
 
 def _copies(room: Path, seconds: float) -> list[threading.Thread]:
@@ -185,7 +186,7 @@ def follow(room: Path, options: argparse.Namespace) -> int:
         elif driver.poll() is not None:
             print(f"the driver has ended by itself, see {room / 'driver.log'}", flush=True)
             return 1
-        time.sleep(0.1)
+        PAUSE.wait(0.1)
     for one in others[:1]:
         one.wait(timeout=60)
     for one in others[1:]:
@@ -193,7 +194,7 @@ def follow(room: Path, options: argparse.Namespace) -> int:
         one.wait(timeout=60)
     _keep(room)
     _kill(driver)
-    time.sleep(2)  # until nothing changes, as `settle` says
+    PAUSE.wait(2)  # until nothing changes, as `settle` says
     if _driver(room, "--once").wait(timeout=1800):
         print(f"the last driver failed, see {room / 'driver.log'}")
         return 1

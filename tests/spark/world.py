@@ -8,6 +8,8 @@ clocks; readers that restart, plan again, and are killed wherever they write; an
 The books are kept apart from all that: each frame has a time that no other has. At the end each frame of each file that ever stood in the
 folder was in one batch, and in one only; or its file was named in a warning or an error. And each batch, run again at any time, has the rows
 that it had, or an error that names a file.
+
+This file is long because all that can happen has to keep the same books.
 """
 
 from __future__ import annotations
