@@ -55,6 +55,7 @@ def _sentences(session: Looking, name: str | int) -> str:
         said += _publishing(session, publishers, settled, known)
         said += _unpublished(session, subscribers, settled, known)
         said += _other_groups(session, subscribers, settled)
+        said += _unconditional(subscribers, settled)
     said += [f"{one}." for one in session.refusals()]
     said += [f"The peer {text} is not reached: {why}." for text, why in session.missing().items()]
     turned_away = session.counts()["links_refused"]
@@ -85,6 +86,17 @@ def _other_groups(
                 f"where this session does not hear them: open it with group={str(peer.group)!r} and "
                 f"peers=[{session.config.group!r}]."
             )
+
+
+def _unconditional(subscribers: list[Declared], settled: list[Peer]) -> Iterator[str]:
+    """A zhe knows no conditions, so a subscription that has one is not told to it."""
+    for one in subscribers:
+        for peer in settled if any(_asks(part) for part in one._parts) else ():  # noqa: SLF001 - of this family
+            if not peer.features:
+                yield (
+                    f"Peer {peer.name} at {peer.endpoint} knows no conditions (where=), as every zhe, and sends nothing to {one}: "
+                    f"a subscriber without where= gets its samples."
+                )
 
 
 def _meets(mine: str, theirs: str) -> bool:

@@ -118,17 +118,22 @@ def _read(
     """Until the end; whether all came that were asked for."""
     waits = options.timeout
     refused: set[str] = set()
+    asked = -HINT_SECONDS
 
     def some() -> list[pyddsi.Sample]:
-        for why in rejections(session, subscribers):
-            if why not in refused:
-                refused.add(why)
-                say(why)
+        nonlocal asked
         most = BATCH if options.count is None else min(BATCH, options.count - output.samples)
         found: list[pyddsi.Sample] = []
         for subscriber in subscribers:
             while len(found) < most and (sample := subscriber.poll()) is not None:
                 found.append(sample)
+        now = time.monotonic()
+        if not found or now - asked >= HINT_SECONDS:  # not for each batch of a stream
+            asked = now
+            for why in rejections(session, subscribers):
+                if why not in refused:
+                    refused.add(why)
+                    say(why)
         return found
 
     if waits is None or waits > HINT_SECONDS:

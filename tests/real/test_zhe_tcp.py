@@ -221,6 +221,18 @@ def test_who_refuses() -> None:
             assert sentence in list(rejections(one, [sub]))
 
 
+def test_conditions() -> None:
+    """A subscriber with where= gets nothing of a zhe, which knows no conditions, and nobody says so."""
+    with session(listen=["tcp/127.0.0.1:0"]) as one:
+        zhe = zhe_of(name="/plant/pose")
+        with ending(Tcp(zhe, (address(one),))) as end:
+            one.subscriber("/plant/pose", where="$size > 3")
+            until(end, lambda: any(known.name == "plant/pose" for known in one.resources()))
+            peer = f"Peer {zhe.id.hex()} at {one.peers()[0].endpoint}"
+            assert f"{peer} knows no conditions (where=)" in one.why_not("/plant/pose")
+            assert [str(violation) for violation in zhe.violations] == []
+
+
 def test_conflict_says_who() -> None:
     """A number that a peer has given another name is refused without a word of which peer, and which name."""
     with session(listen=["tcp/127.0.0.1:0"]) as one:
