@@ -8,6 +8,7 @@
 #define PDI_ENV_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define PDI_ENV_HELD                                                                               \
@@ -21,6 +22,10 @@ struct pdi_env {
     /* Whether later samples of this resource and peer have come past the sockets: best effort that comes by one now is
      * too late. */
     bool (*overtaken)(void *context, uint32_t peer, uint8_t space, uint64_t resource);
+    /* A copy of these bytes, held once; OK, AGAIN: there is no room now, or BAD_ARGUMENT: there never is. Null: the node
+     * has no readers of its own. */
+    int (*copy)(void *context, const uint8_t *data, size_t size, uint32_t *held,
+                const uint8_t **bytes);
     /* Whether samples of this resource that went past the sockets have still to reach their readers. */
     bool (*lingers)(void *context, uint8_t space, uint64_t resource);
 };

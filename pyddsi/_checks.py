@@ -31,6 +31,7 @@ FEATURE_WORDS = (
     "incarnation",
     "wide",
     "large",
+    "history",
 )
 GROUP = "239.255.0.1:7447"
 MIB = 1 << 20

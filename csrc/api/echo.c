@@ -70,6 +70,23 @@ static void let_go(struct pdi_echo *echo, uint32_t index)
     echo->free[echo->free_count++] = (uint16_t)index;
 }
 
+int pdi_echo_copy(struct pdi_echo *echo, const uint8_t *data, size_t size, uint32_t *held,
+                  const uint8_t **bytes)
+{
+    uint32_t index = 0;
+    if (size > echo->bytes_max)
+        return PYDDSI_BAD_ARGUMENT;
+    if (!take(echo, size, &index)) {
+        echo->waits = 1;
+        return PYDDSI_AGAIN;
+    }
+    if (size != 0)
+        memcpy(echo->blocks[index]->bytes, data, size);
+    *bytes = echo->blocks[index]->bytes;
+    *held = PDI_ENV_HELD | PDI_ECHO_HELD | index;
+    return PYDDSI_OK;
+}
+
 void pdi_echo_hold(struct pdi_echo *echo, uint32_t held)
 {
     echo->blocks[index_of(held)]->holds++;

@@ -14,8 +14,8 @@
  * A copy, although nothing leaves the process: what lies in a window goes when the peers have it, and a reader here
  * may look for longer.
  *
- * What is not echoed: samples that are pulled, asked for in periods, or kept for those who come late. They are a matter between
- * a publisher's shelf and its peers.
+ * What was kept for those who come late the node takes from the shelf itself (node/history.c), and asks for blocks. What is not
+ * echoed: samples that are pulled or asked for in periods. They are a matter between a publisher's shelf and its peers.
  */
 #ifndef PDI_API_ECHO_H
 #define PDI_API_ECHO_H
@@ -64,6 +64,9 @@ static inline bool pdi_echo_has(uint32_t held)
     return held >> 29 == (PDI_ENV_HELD | PDI_ECHO_HELD) >> 29;
 }
 
+/* A block with a copy of these bytes, held once. OK; AGAIN: no room now; BAD_ARGUMENT: there never is. */
+int pdi_echo_copy(struct pdi_echo *echo, const uint8_t *data, size_t size, uint32_t *held,
+                  const uint8_t **bytes);
 void pdi_echo_hold(struct pdi_echo *echo, uint32_t held);
 void pdi_echo_release(struct pdi_echo *echo, uint32_t held);
 

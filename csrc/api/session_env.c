@@ -25,6 +25,13 @@ static bool overtaken(void *context, uint32_t peer, uint8_t space, uint64_t reso
     return session->lanes != NULL && pdi_lanes_overtaken(session->lanes, peer, space, resource);
 }
 
+static int copy(void *context, const uint8_t *data, size_t size, uint32_t *held,
+                const uint8_t **bytes)
+{
+    pyddsi_session *session = context;
+    return pdi_echo_copy(&session->echo, data, size, held, bytes);
+}
+
 static bool lingers(void *context, uint8_t space, uint64_t resource)
 {
     const pyddsi_session *session = context;
@@ -37,6 +44,7 @@ void pdi_session_env(pyddsi_session *session)
                           .hold = hold,
                           .release = release,
                           .overtaken = overtaken,
+                          .copy = copy,
                           .lingers = lingers};
     pdi_node_env(session->node, &env);
 }

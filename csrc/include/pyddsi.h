@@ -557,10 +557,10 @@ enum pyddsi_feature {
     PYDDSI_CAN_SPACE = 16,
     PYDDSI_CAN_FORGET = 32,
     PYDDSI_CAN_INCARNATION = 64,
-    PYDDSI_CAN_WIDE = 8192, /* sequence numbers of 28 bits: bits 7 to 12 have other meanings */
-    PYDDSI_CAN_LARGE =
-        32768, /* packets of pieces alone, however large: bit 14 has another meaning */
-    PYDDSI_CAN_ALL = 41087,
+    PYDDSI_CAN_WIDE = 8192,     /* sequence numbers of 28 bits: bits 7 to 12 have other meanings */
+    PYDDSI_CAN_HISTORY = 16384, /* what is kept for late joiners, for each new subscriber */
+    PYDDSI_CAN_LARGE = 32768,   /* packets of pieces alone, however large */
+    PYDDSI_CAN_ALL = 57471,
 };
 
 /* Everything a node is told at its start. pyddsi_config_init fills it with good values. */

@@ -234,6 +234,7 @@ int pdi_node_subscriber(struct pdi_node *node, const pyddsi_subscriber_options *
     memcpy(reader->guard_bytes, options->guard_bytes, sizeof reader->guard_bytes);
     *handle = handle_of(KIND_READER, reader->generation, index);
     (void)pdi_map_put(&node->handles, registry, *handle);
+    pdi_history_reader(node, reader);
     node->kick = 1;
     return PYDDSI_OK;
 }
@@ -273,6 +274,7 @@ int pdi_node_forget(struct pdi_node *node, uint32_t handle, pdi_time now)
         pdi_slots_put(&node->publishers_free, handle & 0xffff);
     } else if (reader != NULL) {
         pdi_ring_drop(node, reader, PYDDSI_BY_CLOSE, now);
+        pdi_history_forget_reader(node, reader);
         reader->used = 0;
         reader->generation++;
         pdi_slots_put(&node->readers_free, handle & 0xffff);

@@ -75,6 +75,45 @@ static const struct pdi_route *route_of(struct pdi_node *node, uint8_t space, ui
     return route;
 }
 
+/* The readers of a sample whose sender keeps some (history.c): of what comes those that do not wait for what was, and of what
+ * was those that asked for it. */
+static const struct pdi_route *kept_route(struct pdi_node *node, const struct pdi_route *all,
+                                          uint32_t peer, uint64_t reason)
+{
+    struct pdi_route *some = &node->routes[PDI_ROUTE_CACHE + 1];
+    bool live = reason == PDI_REASON_KEPT;
+    if (live && node->waiting == 0) {
+        return all;
+    }
+    some->count = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        const struct pdi_subscriber *reader = &node->readers[all->reader[i]];
+        bool waits = pdi_bitset_test(reader->waits, peer);
+        bool asked = waits && pdi_bitset_test(reader->asked, peer) &&
+                     (reader->id | PDI_REASON_HISTORY) == reason;
+        if (live ? !waits : asked) {
+            some->filter[some->count] = all->filter[i];
+            some->reader[some->count++] = all->reader[i];
+        }
+    }
+    return some;
+}
+
+static bool is_kept(const struct pdi_node *node, uint32_t peer, uint64_t reason)
+{
+    return (reason == PDI_REASON_KEPT || reason >= PDI_REASON_HISTORY) &&
+           pdi_history_can(node, peer);
+}
+
+/* The readers of what came from a peer. */
+static const struct pdi_route *route_from(struct pdi_node *node, uint32_t peer, uint8_t space,
+                                          uint64_t id, uint64_t via, pyddsi_bytes name)
+{
+    bool kept = is_kept(node, peer, via);
+    const struct pdi_route *route = route_of(node, space, id, kept ? 0 : via, name);
+    return kept ? kept_route(node, route, peer, via) : route;
+}
+
 /* ---- room ---- */
 
 /* Whether all of them can take one more sample. */
@@ -119,7 +158,8 @@ static uint32_t hand_out(struct pdi_node *node, const struct pdi_route *route,
 static void spread(struct pdi_node *node, const struct pdi_route *route,
                    const pyddsi_received *record, pdi_time now)
 {
-    if (hand_out(node, route, record, now) == 0 && !record->last) {
+    bool waited = route == &node->routes[PDI_ROUTE_CACHE + 1]; /* by those who get it as history */
+    if (hand_out(node, route, record, now) == 0 && !record->last && !waited) {
         pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_NO_SUBSCRIBER, record->space, record->resource, 1,
                  now);
     }
@@ -161,8 +201,8 @@ static void deliver_series(struct pdi_node *node, const struct pdi_arrival *arri
     at.slot = series | PDI_SERIES_BIT;
     at.number = whole->first;
     uint64_t id = whole->id;
-    const struct pdi_route *route =
-        route_of(node, whole->space, id, node->series_via[series], (pyddsi_bytes){0});
+    const struct pdi_route *route = route_from(node, arrival->peer, whole->space, id,
+                                               node->series_via[series], (pyddsi_bytes){0});
     pyddsi_received record =
         record_of(&at, &message, id, pdi_assembler_bytes(&node->assembler, series), now);
     node->series_holds[series] = 1;
@@ -301,7 +341,14 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     if (message->kind == PYDDSI_BDATA) {
         return kept ? batch(node, arrival, message, now) : PYDDSI_AGAIN;
     }
-    const struct pdi_route *route = route_of(node, space, id, via, name);
+    if (alias && is_kept(node, arrival->peer, via)) {
+        node->peers[arrival->peer].keeps = 1;
+        if (id == 0) {
+            pdi_history_end(node, arrival, space, via & ~PDI_REASON_HISTORY, message->payload, now);
+            return PYDDSI_OK;
+        }
+    }
+    const struct pdi_route *route = route_from(node, arrival->peer, space, id, via, name);
     if (!kept && route->count != 0) {
         return PYDDSI_AGAIN; /* the packet lies where the next one will: nobody could look at it */
     }
@@ -320,6 +367,51 @@ int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
     }
     spread(node, route, &record, now);
     return PYDDSI_OK;
+}
+
+/* ---- what this session has kept for a reader of its own ---- */
+
+bool pdi_deliver_matches(struct pdi_node *node, const struct pdi_publisher *publisher,
+                         uint32_t reader)
+{
+    const struct pdi_route *route =
+        route_of(node, publisher->space, publisher->id, 0, (pyddsi_bytes){0});
+    for (uint32_t i = 0; i < route->count; i++) {
+        if (route->reader[i] == reader) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int pdi_deliver_own(struct pdi_node *node, const struct pdi_publisher *publisher, uint32_t reader,
+                    pyddsi_bytes payload, pdi_time now)
+{
+    struct pdi_route *one = &node->routes[PDI_ROUTE_CACHE + 1];
+    const struct pdi_subscriber *takes = &node->readers[reader];
+    pyddsi_received record = {.resource = publisher->id,
+                              .time_ns = now,
+                              .size = payload.size,
+                              .peer = PYDDSI_OWN,
+                              .conduit = UINT16_MAX,
+                              .space = publisher->space,
+                              .reliable = publisher->reliable};
+    one->count = 1;
+    one->reader[0] = (uint16_t)reader;
+    one->filter[0] = pdi_registry_predicate(node->registry, takes->registry);
+    if (one->filter[0] != NULL && !pdi_predicate_holds(one->filter[0], publisher->id, payload)) {
+        return PYDDSI_OK;
+    }
+    if (!ready(node, one)) {
+        return PYDDSI_AGAIN;
+    }
+    int status =
+        node->env.copy(node->env.context, payload.data, payload.size, &record.held, &record.data);
+    if (status == PYDDSI_OK) {
+        (void)hand_out(node, one, &record, now);
+        node->env.release(node->env.context, record.held);
+    }
+    return status;
 }
 
 /* ---- past the sockets ---- */

@@ -55,6 +55,7 @@ void pdi_node_tick(struct pdi_node *node, pdi_time now)
         pdi_declare_tick(node, now);
         pdi_stream_tick(node, now);
         pdi_plan_learn(node, now);
+        pdi_history_tick(node, now);
         pdi_shelf_tick(node, now);
         pdi_declare_changes(node, now);
     }

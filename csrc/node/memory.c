@@ -233,8 +233,9 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
     struct pdi_series *series = pdi_carve(carve, config->assembly_max, sizeof *series);
     node->series_holds = pdi_carve(carve, config->assembly_max, sizeof *node->series_holds);
     node->series_via = pdi_carve(carve, config->assembly_max, sizeof *node->series_via);
-    node->routes = pdi_carve(carve, PDI_ROUTE_CACHE + 1, sizeof *node->routes);
-    size_t remembered = (size_t)PDI_ROUTE_CACHE * PDI_ROUTE_READERS + config->subscribers_max;
+    node->routes = pdi_carve(carve, PDI_ROUTE_CACHE + 2, sizeof *node->routes);
+    size_t whole = config->subscribers_max;
+    size_t remembered = (size_t)PDI_ROUTE_CACHE * PDI_ROUTE_READERS + 2 * whole;
     uint16_t *route_readers = pdi_carve(carve, remembered, sizeof *route_readers);
     const struct pdi_predicate **filters =
         (const struct pdi_predicate **)pdi_carve(carve, remembered, sizeof(void *));
@@ -254,10 +255,12 @@ static void lay_out_receiving(struct pdi_node *node, struct pdi_carve *carve, bo
                              config->assembly_max, config->sample_max);
     pdi_carve_clear(carve, node->series_holds, config->assembly_max * sizeof *node->series_holds);
     pdi_carve_clear(carve, node->series_via, config->assembly_max * sizeof *node->series_via);
-    pdi_carve_clear(carve, node->routes, (PDI_ROUTE_CACHE + 1) * sizeof *node->routes);
-    for (uint32_t i = 0; i <= PDI_ROUTE_CACHE; i++) { /* the last one has room for all */
-        node->routes[i].reader = route_readers + (size_t)i * PDI_ROUTE_READERS;
-        node->routes[i].filter = filters + (size_t)i * PDI_ROUTE_READERS;
+    pdi_carve_clear(carve, node->routes, (PDI_ROUTE_CACHE + 2) * sizeof *node->routes);
+    for (uint32_t i = 0; i < PDI_ROUTE_CACHE + 2; i++) { /* the last two have room for all */
+        size_t first = (size_t)i * PDI_ROUTE_READERS;
+        first += i > PDI_ROUTE_CACHE ? whole - PDI_ROUTE_READERS : 0;
+        node->routes[i].reader = route_readers + first;
+        node->routes[i].filter = filters + first;
     }
     pdi_carve_clear(carve, node->slot_kept, config->slots_max * sizeof *node->slot_kept);
     node->slot = PDI_POOL_NONE;
@@ -277,6 +280,7 @@ static void lay_out_here(struct pdi_node *node, struct pdi_carve *carve, bool re
     node->publisher_bits =
         pdi_carve(carve, (size_t)config->publishers_max * words * PDI_PUBLISHER_BITS, 8);
     node->readers = pdi_carve(carve, config->subscribers_max, sizeof *node->readers);
+    node->reader_bits = pdi_carve(carve, (size_t)config->subscribers_max * words * 2, 8);
     node->things = pdi_carve(carve, node->things_max, sizeof *node->things);
     uint32_t *publishers_next = pdi_carve(carve, config->publishers_max, sizeof *publishers_next);
     uint32_t *readers_next = pdi_carve(carve, config->subscribers_max, sizeof *readers_next);

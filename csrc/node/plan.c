@@ -14,7 +14,8 @@
  *     AUTO         the only one, if it knows a MIGRATE           else as MULTICAST
  *
  * A publisher that keeps samples for those who come late gives each a copy of its own, whatever the way: first what was,
- * then what comes, on one conduit and so in order.
+ * then what comes, on one conduit and so in order. There a peer that asks for each of its readers (history.c) gets all samples,
+ * whatever its selections say: they are looked at when it has come.
  *
  * Whoever would get a copy of its own and may not be waited for goes without (skip.c).
  *
@@ -25,6 +26,12 @@
 static bool pushes(const struct pdi_remote *remote)
 {
     return remote->mode == PYDDSI_PUSH || remote->mode == PYDDSI_PUSH_PULL;
+}
+
+static bool gets_all(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                     uint32_t peer)
+{
+    return publisher->durability != PYDDSI_VOLATILE && pdi_history_can(node, peer);
 }
 
 /* What every receiver of a conduit's packets can: on a group all established peers may listen, members or not. */
@@ -230,7 +237,7 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
         if (!pdi_node_unicast(node, remote->peer)->open) {
             continue;
         }
-        bool by_number = remote->id == publisher->id &&
+        bool by_number = remote->id == publisher->id && !gets_all(node, publisher, remote->peer) &&
                          pdi_registry_told_id(node->registry, publisher->space, publisher->id,
                                               true) == publisher->id;
         if (!by_number && !pdi_registry_knows(node->registry, publisher->registry, remote->peer)) {
@@ -243,7 +250,7 @@ static void make(struct pdi_node *node, struct pdi_publisher *publisher, uint32_
         }
         peers += !pdi_bitset_test(publisher->pushed, remote->peer);
         pdi_bitset_set(publisher->pushed, remote->peer);
-        publisher->filters |= remote->predicate != NULL;
+        publisher->filters |= remote->predicate != NULL && !gets_all(node, publisher, remote->peer);
         uint64_t via = remote->bound_id != 0   ? remote->bound_id
                        : (remote->id & 1) != 0 ? remote->id
                                                : 0;
@@ -289,7 +296,7 @@ bool pdi_plan_filter(const struct pdi_node *node, const struct pdi_publisher *pu
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
         if (pushes(remote) && !pdi_bitset_test(wanting, remote->peer) &&
-            (remote->predicate == NULL ||
+            (remote->predicate == NULL || gets_all(node, publisher, remote->peer) ||
              pdi_predicate_holds(remote->predicate, publisher->id, payload))) {
             pdi_bitset_set(wanting, remote->peer);
             any = true;

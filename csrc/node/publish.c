@@ -98,11 +98,12 @@ int pdi_publish_entry(struct pdi_node *node, struct pdi_conduit *conduit,
 
 static struct pdi_entry model_of(const struct pdi_node *node, const struct pdi_publisher *publisher)
 {
-    bool alias = publisher->via != 0;
+    uint64_t via = publisher->durability != PYDDSI_VOLATILE ? PDI_REASON_KEPT : publisher->via;
+    bool alias = via != 0;
     return (struct pdi_entry){
         .kind = PYDDSI_SDATA,
         .flags = (uint8_t)((publisher->reliable ? PYDDSI_R : 0) | (alias ? PYDDSI_A : 0)),
-        .id = alias ? publisher->via : publisher->id,
+        .id = alias ? via : publisher->id,
         .data_id = alias ? publisher->id : 0,
         .space = publisher->space,
         .mark = pdi_fence_due(node, publisher) ? PDI_MARK_MIGRATE : 0, /* room for it */
@@ -161,7 +162,8 @@ int pdi_node_put(struct pdi_node *node, uint32_t handle, const void *data, size_
     if (publisher == NULL || node->closing) {
         return PYDDSI_BAD_ARGUMENT;
     }
-    if (pdi_plan(node, publisher, now) != PYDDSI_OK) {
+    if (pdi_plan(node, publisher, now) != PYDDSI_OK ||
+        (publisher->reliable && !pdi_shelf_caught_up(node, publisher, now))) {
         node->stats.put_waits++;
         return PYDDSI_AGAIN;
     }
@@ -382,7 +384,9 @@ int pdi_publish_each(struct pdi_node *node, uint32_t handle, const pyddsi_bytes 
                      size_t count, pdi_time now)
 {
     struct pdi_publisher *publisher = pdi_publisher_get(node, handle);
-    int status = leave_for_each(node, publisher, samples, count, now);
+    int status = publisher->reliable && !pdi_shelf_caught_up(node, publisher, now)
+                     ? PYDDSI_AGAIN
+                     : leave_for_each(node, publisher, samples, count, now);
     status = status == PYDDSI_OK ? room_for_each(node, publisher, samples, count) : status;
     node->stats.put_waits += status == PYDDSI_AGAIN;
     bool leaves = publisher->leaving;

@@ -44,6 +44,9 @@ int pdi_shelf_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *m
     bool closes = (message->flags & PYDDSI_F) != 0;
     uint64_t limit = limited ? message->limit : closes ? 0 : UINT64_MAX;
     bool found = false;
+    if (message->rid >= PDI_REASON_HISTORY && pdi_history_can(node, peer)) {
+        return pdi_history_pull(node, peer, message, now);
+    }
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         const struct pdi_puller *puller = &node->pullers[i];
         if (is_for(puller, peer, message) && puller->asks == PDI_PULLS_MAX) {
@@ -81,22 +84,34 @@ shelved_from(const struct pdi_node *node, const struct pdi_publisher *publisher,
     return NULL;
 }
 
+/* Flag A of what it gets: why. 0: it is not said. */
+static uint64_t reason_of(const struct pdi_puller *puller)
+{
+    switch (puller->kind) {
+    case PDI_TAKER_PEER:
+        return PDI_REASON_KEPT;
+    case PDI_TAKER_HISTORY:
+        return PDI_REASON_HISTORY | puller->id;
+    default:
+        return puller->kind == PDI_TAKER_PULL || (puller->id & 1) != 0 ? puller->id : 0;
+    }
+}
+
 /* Sends what this one may have now. False: the window is full. */
-static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now)
+bool pdi_shelf_serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now)
 {
     struct pdi_publisher *publisher = &node->publishers[puller->publisher];
     struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
-    bool named = puller->mode != PYDDSI_PUSH || (puller->id & 1) != 0;
-    const struct pdi_shelved *shelved;
-    while (conduit->open && puller->left != 0 &&
-           (shelved = shelved_from(node, publisher, puller->next)) != NULL &&
+    uint64_t reason = reason_of(puller);
+    const struct pdi_shelved *shelved = shelved_from(node, publisher, puller->next);
+    while (conduit->open && puller->left != 0 && shelved != NULL &&
            shelved->serial < puller->until) { /* at most shelf_max */
         pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE,
                                 shelved->size};
         struct pdi_entry model = {.kind = PYDDSI_SDATA,
-                                  .flags = (uint8_t)(PYDDSI_R | (named ? PYDDSI_A : 0)),
-                                  .id = named ? puller->id : publisher->id,
-                                  .data_id = named ? publisher->id : 0,
+                                  .flags = (uint8_t)(PYDDSI_R | (reason != 0 ? PYDDSI_A : 0)),
+                                  .id = reason != 0 ? reason : publisher->id,
+                                  .data_id = reason != 0 ? publisher->id : 0,
                                   .space = publisher->space};
         bool fits = puller->predicate == NULL ||
                     pdi_predicate_holds(puller->predicate, publisher->id, payload);
@@ -111,6 +126,7 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
         }
         puller->next = shelved->serial + 1;
         puller->left -= fits;
+        shelved = shelved->next != PDI_NONE ? &node->shelved[shelved->next] : NULL;
     }
     if (puller->ends && conduit->open) {
         struct pdi_entry end = {.kind = PYDDSI_SDATA,
@@ -122,7 +138,7 @@ static bool serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now
         }
     }
     puller->ends = 0;
-    puller->wanting = 0;
+    puller->wanting = puller->kind == PDI_TAKER_HISTORY; /* until the end mark has gone */
     next_ask(node, puller);
     return true;
 }
@@ -142,13 +158,19 @@ void pdi_shelf_tick(struct pdi_node *node, pdi_time now)
             puller->wanting = 1;
             puller->left = UINT64_MAX;
         }
-        if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
+        if (puller->kind == PDI_TAKER_OWN) {
+            (void)pdi_history_serve_own(node, puller, now);
+        } else if (puller->kind == PDI_TAKER_HISTORY) {
+            if (puller->publisher == PDI_NONE) { /* for all that it asks for */
+                (void)pdi_history_serve(node, puller->peer, puller->space, puller->id, now);
+            }
+        } else if (puller->wanting && !open && puller->mode == PYDDSI_PERIODIC_PULL) {
             puller->left = 0; /* outside its time nothing is consumed; the answer ends at once */
-            (void)serve(node, puller, now);
+            (void)pdi_shelf_serve(node, puller, now);
         } else if ((puller->wanting && open) || puller->ends) {
             /* each pull that waits; if the window is full, its next ACK kicks us */
             for (uint32_t pulls = 0; pulls <= PDI_PULLS_MAX; pulls++) {
-                if (!serve(node, puller, now) || !puller->ends) {
+                if (!pdi_shelf_serve(node, puller, now) || !puller->ends) {
                     break;
                 }
             }

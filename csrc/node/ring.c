@@ -182,7 +182,7 @@ int pdi_node_take(struct pdi_node *node, uint32_t subscriber, pyddsi_received *s
     if (!pop(node, reader, sample)) {
         return PYDDSI_AGAIN;
     }
-    if (node->holding != 0) {
+    if (node->holding != 0 || node->own_waiting != 0) {
         node->kick = 1; /* what is held may have waited for this place */
     }
     node->stats.taken++;
@@ -210,7 +210,7 @@ int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_receiv
     if (some == 0) {
         return PYDDSI_AGAIN;
     }
-    if (node->holding != 0) {
+    if (node->holding != 0 || node->own_waiting != 0) {
         node->kick = 1; /* what is held may have waited for these places */
     }
     for (size_t i = 0; reader->kept != 0 && i < some; i++) {
@@ -223,11 +223,13 @@ int pdi_node_take_many(struct pdi_node *node, uint32_t subscriber, pyddsi_receiv
 
 void pdi_node_release(struct pdi_node *node, const pyddsi_received *sample)
 {
+    node->kick = node->kick || node->own_waiting != 0; /* for whose history there was no memory */
     pdi_ring_release(node, sample->held);
 }
 
 void pdi_node_release_many(struct pdi_node *node, const pyddsi_received *samples, size_t count)
 {
+    node->kick = node->kick || node->own_waiting != 0;
     for (size_t i = 0; i < count;) { /* one round for each run of one packet */
         uint32_t held = samples[i].held;
         uint32_t run = 1;

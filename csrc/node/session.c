@@ -386,6 +386,7 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_receive_forget(node, peer, now);
     pdi_registry_leave(node->registry, peer);
     pdi_aside_forget(node, peer);
+    pdi_history_forget_peer(node, peer, now);
     if (who->farewell != 0) {
         pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE,
                                                   .reason = (uint8_t)(who->farewell - 1),

@@ -2,12 +2,14 @@
  *
  *     put ─► shelf of the publisher ─┬─ PULL asks            ─► answer, end mark
  *            (a list, newest last)   ├─ a period is open      ─► as if pulled without limit
- *                                    └─ a late joiner          ─► what is there (transient), then it pushes
+ *                                    └─ a late joiner          ─► what is there (transient), then it pushes (history.c)
  *
  * A shelf holds at most shelf_max samples of one publisher. Who takes from it has a cursor, the serial of the next one
  * it has not got; what is pushed out of the shelf before a cursor reached it is dropped for that one, with a line in the
  * ledger. Who gets samples pushed as well takes from the shelf only what was there before (until), so nothing comes
- * twice. Nothing is lost for nobody: without a cursor behind it a sample may leave silently, it was not owed to anyone.
+ * twice. A reliable publisher waits until the shelf has been taken so far, as it waits for room in a window; best effort waits for
+ * nobody, and goes by the shelf as well until then. Nothing is lost for nobody: without a cursor behind it a sample may leave
+ * silently, it was not owed to anyone.
  *
  * Answers go over the unicast conduit of the peer that asked, as its room allows. The end of an answer is an SDATA whose
  * sample id is 0.
@@ -76,7 +78,11 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
         evict(node, publisher, reason, now);
     }
     for (uint32_t i = 0; i < node->pullers_used; i++) {
-        node->pullers[i].used = node->pullers[i].used && node->pullers[i].publisher != index;
+        struct pdi_puller *puller = &node->pullers[i];
+        if (puller->used && puller->publisher == index) {
+            node->own_waiting -= puller->kind == PDI_TAKER_OWN;
+            puller->used = 0;
+        }
     }
 }
 
@@ -150,35 +156,55 @@ void pdi_shelf_put(struct pdi_node *node, struct pdi_publisher *publisher, pydds
 
 /* ---- who takes ---- */
 
-static struct pdi_puller *puller_of(struct pdi_node *node, uint32_t publisher, uint32_t serial)
+/* The cursor for this link: for all links of a peer that asks for each of its readers there is one, which takes what was kept
+ * before the first. */
+static struct pdi_puller *puller_of(struct pdi_node *node, uint32_t publisher,
+                                    const struct pdi_remote *remote, enum pdi_taker kind)
 {
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->publisher == publisher && puller->serial == serial) {
+        if (puller->used && puller->publisher == publisher && puller->kind == kind &&
+            (kind == PDI_TAKER_PEER ? puller->peer == remote->peer
+                                    : puller->serial == remote->serial)) {
             return puller;
         }
     }
     return NULL;
 }
 
-static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher,
-                       const struct pdi_remote *remote, bool late, pdi_time now)
+struct pdi_puller *pdi_shelf_taker(struct pdi_node *node)
 {
     uint32_t index = 0;
     while (index < node->config.remotes_max && node->pullers[index].used) {
         index++;
     }
+    if (index == node->config.remotes_max) { /* rather one that rests than none */
+        index = 0;
+        while (index < node->config.remotes_max && !node->pullers[index].rests) {
+            index++;
+        }
+    }
     if (index == node->config.remotes_max) {
+        return NULL;
+    }
+    node->pullers_used = index >= node->pullers_used ? index + 1 : node->pullers_used;
+    return &node->pullers[index];
+}
+
+static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher,
+                       const struct pdi_remote *remote, enum pdi_taker kind, pdi_time now)
+{
+    struct pdi_puller *puller = pdi_shelf_taker(node);
+    if (puller == NULL) {
         pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_LIMIT, publisher->space, publisher->id, 1, now);
         return;
     }
-    node->pullers_used = index >= node->pullers_used ? index + 1 : node->pullers_used;
-    uint64_t oldest = publisher->shelf_first != PDI_NONE
-                          ? node->shelved[publisher->shelf_first].serial
-                          : publisher->shelf_next;
+    bool late = kind != PDI_TAKER_PULL;
+    uint64_t oldest = pdi_shelf_oldest(node, publisher);
     bool history = publisher->durability != PYDDSI_VOLATILE;
-    node->pullers[index] = (struct pdi_puller){
+    *puller = (struct pdi_puller){
         .used = 1,
+        .kind = (uint8_t)kind,
         .wanting = late,
         .left = late ? publisher->shelf_next - oldest : 0,
         .mode = remote->mode,
@@ -192,14 +218,14 @@ static void add_puller(struct pdi_node *node, struct pdi_publisher *publisher,
         .origin_ms = remote->origin_ms,
         .period_ms = remote->period_ms,
         .duration_ms = remote->duration_ms,
-        .predicate = remote->predicate,
+        .predicate = kind == PDI_TAKER_PEER ? NULL : remote->predicate,
     };
     pdi_timer_set(node, PDI_TIMER_SHELF, now);
 }
 
 /* How many samples on the shelf it was still to have; for what is not there any more, or never was, it has its lines. */
-static uint64_t left_for(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                         const struct pdi_puller *puller)
+uint64_t pdi_shelf_left(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                        const struct pdi_puller *puller)
 {
     uint64_t left = 0;
     uint32_t at = publisher->shelf_first;
@@ -210,33 +236,72 @@ static uint64_t left_for(const struct pdi_node *node, const struct pdi_publisher
     return left;
 }
 
+/* Who asked by this subscription goes on being answered. */
+static void keep_answers(struct pdi_node *node, uint32_t publisher, const struct pdi_remote *remote)
+{
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        bool same = puller->kind == PDI_TAKER_HISTORY && puller->publisher == publisher &&
+                    puller->peer == remote->peer && puller->id == remote->id;
+        puller->stale = puller->stale && !same;
+    }
+}
+
+/* A peer without a subscription has one again. In its session the samples go on where they ended: what was sent before may come
+ * to a reader that is new there, if it is late. */
+static void go_on(struct pdi_node *node, const struct pdi_publisher *publisher,
+                  struct pdi_puller *puller, pdi_time now)
+{
+    if (puller->rests) {
+        puller->rests = 0;
+        puller->wanting = 1;
+        puller->left = UINT64_MAX;
+        puller->until = publisher->shelf_next;
+        pdi_timer_set(node, PDI_TIMER_SHELF, now);
+    }
+}
+
 /* After a change of the links: cursors for those who came, none for those who left. */
 void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi_time now)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        puller->stale = puller->used && puller->publisher == index;
+        puller->stale = puller->used && puller->publisher == index && puller->kind != PDI_TAKER_OWN;
     }
     for (uint32_t link = pdi_registry_link_first(node->registry, publisher->registry);
          link != PDI_REGISTRY_NONE;
          link = pdi_registry_link_next(node->registry, link)) { /* at most remotes_max */
         const struct pdi_remote *remote = pdi_registry_link_remote(node->registry, link);
-        bool late = remote->mode == PYDDSI_PUSH && publisher->durability != PYDDSI_VOLATILE;
-        if (remote->mode == PYDDSI_PUSH && !late) {
-            continue;
+        bool pushed = remote->mode == PYDDSI_PUSH;
+        bool late = pushed && publisher->durability != PYDDSI_VOLATILE;
+        enum pdi_taker kind = !late                                 ? PDI_TAKER_PULL
+                              : pdi_history_can(node, remote->peer) ? PDI_TAKER_PEER
+                                                                    : PDI_TAKER_LINK;
+        if ((pushed && !late) ||
+            (kind == PDI_TAKER_PEER && !pdi_bitset_test(publisher->pushed, remote->peer))) {
+            continue; /* nothing is kept, or the peer has still to hear the name */
         }
-        struct pdi_puller *puller = puller_of(node, index, remote->serial);
+        struct pdi_puller *puller = puller_of(node, index, remote, kind);
         if (puller != NULL) {
             puller->stale = 0;
+            go_on(node, publisher, puller, now);
         } else {
-            add_puller(node, publisher, remote, late, now);
+            add_puller(node, publisher, remote, kind, now);
         }
+        keep_answers(node, index, remote);
     }
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->stale) {
-            uint64_t left = left_for(node, publisher, puller);
+        if (puller->stale && puller->kind == PDI_TAKER_PEER) {
+            puller->next = puller->wanting ? puller->next : publisher->shelf_next;
+            puller->rests = 1;
+            puller->until = puller->next;
+            puller->wanting = puller->stale = 0;
+        } else if (puller->stale) {
+            /* new readers that are not there any more are owed nothing */
+            uint64_t left =
+                puller->kind == PDI_TAKER_HISTORY ? 0 : pdi_shelf_left(node, publisher, puller);
             if (left != 0) {
                 pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_PEER_LOST, publisher->space,
                          publisher->id, left, now);
@@ -246,17 +311,42 @@ void pdi_shelf_links(struct pdi_node *node, struct pdi_publisher *publisher, pdi
     }
 }
 
-/* Clears the bits of peers that have not yet got all that was before: the next sample reaches them by the shelf. */
+/* Best effort: clears the bits of peers that have not yet got all that was before: the next sample reaches them by the shelf. */
 void pdi_shelf_late(struct pdi_node *node, struct pdi_publisher *publisher, uint64_t *peers)
 {
     uint32_t index = (uint32_t)(publisher - node->publishers);
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
-        if (puller->used && puller->publisher == index && puller->mode == PYDDSI_PUSH &&
-            puller->wanting) {
+        if (puller->used && puller->publisher == index && puller->wanting &&
+            (puller->kind == PDI_TAKER_LINK || puller->kind == PDI_TAKER_PEER)) {
             pdi_bitset_clear(peers, puller->peer);
             puller->until = publisher->shelf_next + 1;
             puller->left = UINT64_MAX;
         }
     }
+}
+
+/* Whoever is left out of the plan is not waited for. */
+bool pdi_shelf_caught_up(struct pdi_node *node, const struct pdi_publisher *publisher, pdi_time now)
+{
+    uint32_t index = (uint32_t)(publisher - node->publishers);
+    for (uint32_t i = 0; i < node->pullers_used; i++) {
+        struct pdi_puller *puller = &node->pullers[i];
+        if (!puller->used || puller->publisher != index || !puller->wanting ||
+            puller->kind == PDI_TAKER_PULL) {
+            continue;
+        }
+        bool own = puller->kind == PDI_TAKER_OWN;
+        if (!own && !pdi_bitset_test(publisher->singles_bits, puller->peer)) {
+            continue;
+        }
+        bool done = own ? pdi_history_serve_own(node, puller, now)
+                    : puller->kind == PDI_TAKER_HISTORY
+                        ? pdi_history_serve(node, puller->peer, puller->space, puller->id, now)
+                        : pdi_shelf_serve(node, puller, now);
+        if (!done) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -88,8 +88,12 @@
 #define PDI_BARRIERS_MAX      64U
 #define PDI_MOVES_MAX         64U
 #define PDI_PULLS_MAX         8U /* pulls of one subscription that may wait for their answer */
-#define PDI_OUTFLOWS_MAX      64U
-#define PDI_MOVE_BYTES        40U /* the most that a MIGRATE with its markers takes */
+/* Reasons (flag A) that are no ids that could be declared (history.c). */
+#define PDI_REASON_KEPT UINT64_C(1) /* from a publisher that keeps samples for late joiners, */
+#define PDI_REASON_HISTORY                                                                         \
+    (UINT64_C(1) << 56) /* and what it has kept, for new readers: plus their id */
+#define PDI_OUTFLOWS_MAX     64U
+#define PDI_MOVE_BYTES       40U  /* the most that a MIGRATE with its markers takes */
 #define PDI_SYNCH_SLOWEST_MS 200U /* a silent receiver is asked less and less often, down to this */
 #define PDI_AGAIN_MS         5U  /* the first pause before a contested declaration is told again, */
 #define PDI_AGAIN_SLOWEST_MS 40U /* and the longest */
@@ -255,6 +259,7 @@ struct pdi_node_peer {
     pdi_time since;        /* established */
     uint32_t slots;        /* packets that it keeps from being reused, waiting for earlier ones */
     pyddsi_endpoint places[PDI_PLACES_MAX]; /* of its own, as it told; kind 0: none (gossip.c) */
+    uint8_t keeps; /* samples came in this session from publishers that keep them (history.c) */
 };
 
 /* ---- a publisher ---- */
@@ -335,6 +340,9 @@ struct pdi_subscriber {
     uint32_t guards;
     uint32_t guard_publisher[PYDDSI_GUARD_MAX];
     uint32_t guard_bytes[PYDDSI_GUARD_MAX];
+    uint64_t *waits; /* bits of peers whose history comes first, */
+    uint64_t *asked; /* and of those of them that were asked for it, */
+    uint64_t born;   /* by a question behind this one (history.c) */
 };
 
 /* Declarations that are neither: resources, selections, bindings. */
@@ -478,22 +486,33 @@ struct pdi_shelved {
     uint32_t next; /* the next later one of the same publisher */
 };
 
-/* One remote subscription that takes from a shelf. */
+/* Who takes from a shelf. What comes late gets what was kept before what comes. */
+enum pdi_taker {
+    PDI_TAKER_PULL,    /* a remote subscription that pulls, or has periods */
+    PDI_TAKER_LINK,    /* one that came late; of peers without PYDDSI_CAN_HISTORY, */
+    PDI_TAKER_PEER,    /* else a peer with its first one, */
+    PDI_TAKER_HISTORY, /* then new readers of an id there (history.c), */
+    PDI_TAKER_OWN      /* or a new reader of this session */
+};
+
 struct pdi_puller {
     uint8_t used;
+    uint8_t kind;    /* enum pdi_taker */
     uint8_t wanting; /* an answer is going on */
     uint8_t asks;    /* pulls that wait behind the one being answered, */
     uint8_t ends;    /* an end mark is owed */
     uint8_t stale;   /* for a moment: not found among the links any more */
+    uint8_t rests; /* PEER: none of its subscriptions matches; it goes on here if one does again */
     uint8_t mode;
     uint8_t space;
-    uint32_t publisher; /* index */
+    uint32_t
+        publisher; /* index; HISTORY: PDI_NONE is the question itself, whose end mark is owed */
     uint32_t peer;
-    uint32_t serial; /* of the remote subscription */
+    uint32_t serial; /* of the remote subscription; OWN: index of the reader */
     uint64_t id;     /* of the subscription */
     uint64_t next;   /* the first serial it has not got, */
     uint64_t until;  /* and the first that it gets another way */
-    uint64_t left;   /* how many more it asked for, */
+    uint64_t left;   /* how many more it asked for; of a question: its number */
     /* and how many samples the waiting pulls ask for, oldest first */
     uint64_t asked[PDI_PULLS_MAX];
     uint64_t origin_ms, period_ms, duration_ms;
@@ -610,6 +629,10 @@ struct pdi_node {
     uint32_t shelved_free;
     struct pdi_puller *pullers;
     uint32_t pullers_used;
+    uint64_t *reader_bits; /* two sets of peers for each reader */
+    uint32_t waiting;      /* bits in pdi_subscriber.waits */
+    uint32_t own_waiting;  /* takers of this session whose ring has been full */
+    uint64_t questions;    /* asked for history so far */
 
     pyddsi_event *events;
     uint32_t event_head, event_tail;
@@ -855,6 +878,11 @@ void pdi_assembly_tick(struct pdi_node *node, pdi_time now);
 /* deliver.c: to the readers. OK; AGAIN: it must wait, and nothing has happened. */
 int pdi_deliver(struct pdi_node *node, const struct pdi_arrival *arrival,
                 const pyddsi_message *message, pdi_time now);
+/* Whether this reader of ours would get samples of a publisher of ours; and one of these for it alone. */
+bool pdi_deliver_matches(struct pdi_node *node, const struct pdi_publisher *publisher,
+                         uint32_t reader);
+int pdi_deliver_own(struct pdi_node *node, const struct pdi_publisher *publisher, uint32_t reader,
+                    pyddsi_bytes payload, pdi_time now);
 
 /* turn.c */
 void pdi_turn_reliable(struct pdi_node *node, struct pdi_arrival *arrival,
@@ -1064,6 +1092,43 @@ void pdi_shelf_forget(struct pdi_node *node, struct pdi_publisher *publisher,
                       enum pyddsi_reason reason, pdi_time now);
 bool pdi_shelf_open(uint64_t origin_ms, uint64_t period_ms, uint64_t duration_ms, pdi_time now,
                     pdi_time *next);
+
+bool pdi_shelf_serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time now);
+/* Before a reliable sample: whether all who came late have had what was kept. */
+bool pdi_shelf_caught_up(struct pdi_node *node, const struct pdi_publisher *publisher,
+                         pdi_time now);
+/* How many samples on the shelf it was still to have. */
+uint64_t pdi_shelf_left(const struct pdi_node *node, const struct pdi_publisher *publisher,
+                        const struct pdi_puller *puller);
+/* A place for one who takes; null: there is none. */
+struct pdi_puller *pdi_shelf_taker(struct pdi_node *node);
+static inline uint64_t pdi_shelf_oldest(const struct pdi_node *node,
+                                        const struct pdi_publisher *publisher)
+{
+    return publisher->shelf_first != PDI_NONE ? node->shelved[publisher->shelf_first].serial
+                                              : publisher->shelf_next;
+}
+
+/* history.c: what is kept, for each new reader */
+void pdi_history_reader(struct pdi_node *node, struct pdi_subscriber *reader);
+void pdi_history_forget_reader(struct pdi_node *node, struct pdi_subscriber *reader);
+void pdi_history_forget_peer(struct pdi_node *node, uint32_t peer, pdi_time now);
+void pdi_history_tick(struct pdi_node *node, pdi_time now);
+/* The end mark for readers of this id. */
+void pdi_history_end(struct pdi_node *node, const struct pdi_arrival *arrival, uint8_t space,
+                     uint64_t id, pyddsi_bytes payload, pdi_time now);
+/* A PULL for subscribers that get samples pushed. OK; AGAIN: it must wait. */
+int pdi_history_pull(struct pdi_node *node, uint32_t peer, const pyddsi_message *message,
+                     pdi_time now);
+/* Goes on with the answer to a question. False: the window is full. */
+bool pdi_history_serve(struct pdi_node *node, uint32_t peer, uint8_t space, uint64_t id,
+                       pdi_time now);
+/* The same for a reader of this session; false: its ring is full. */
+bool pdi_history_serve_own(struct pdi_node *node, struct pdi_puller *puller, pdi_time now);
+static inline bool pdi_history_can(const struct pdi_node *node, uint32_t peer)
+{
+    return (node->config.features & node->peers[peer].features & PYDDSI_CAN_HISTORY) != 0;
+}
 
 /* retire.c */
 void pdi_retire(struct pdi_node *node, uint32_t index, pdi_time now);

@@ -177,6 +177,10 @@ bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publicatio
 uint64_t pdi_registry_told_id(const struct pdi_registry *registry, uint8_t space, uint64_t id,
                               bool by_group);
 
+/* How a peer has taken one of our declarations: PDI_STATUS_OK; PDI_REGISTRY_PENDING: it has not answered yet; else it does
+ * not have it. */
+int pdi_registry_taken(const struct pdi_registry *registry, uint32_t handle, uint32_t peer);
+
 /* Whether this peer has declared something, and it was taken in. */
 bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer);
 

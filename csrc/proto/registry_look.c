@@ -91,6 +91,23 @@ bool pdi_registry_wants(const struct pdi_registry *registry, uint32_t peer, pydd
     return wants;
 }
 
+int pdi_registry_taken(const struct pdi_registry *registry, uint32_t handle, uint32_t peer)
+{
+    uint32_t local = pdi_local_of(registry, handle);
+    if (local == PDI_CHAIN_END)
+        return PDI_STATUS_OTHER;
+    switch (*pdi_said(registry, peer, local)) {
+    case PDI_SAID_OK:
+        return PDI_STATUS_OK;
+    case PDI_SAID_DUE:
+    case PDI_SAID_CONTESTED:
+    case PDI_SAID_SENT:
+        return PDI_REGISTRY_PENDING;
+    default:
+        return PDI_STATUS_OTHER;
+    }
+}
+
 bool pdi_registry_told(const struct pdi_registry *registry, uint32_t peer)
 {
     return registry->peers[peer].told;

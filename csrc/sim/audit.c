@@ -311,6 +311,14 @@ static bool came_round(const struct pdi_audit *audit, const struct pdi_audience 
     return heard - number >= UINT64_C(1) << (bits - 1);
 }
 
+/* Whether a session between the two has ended since the audience was declared. */
+static bool was_broken(const struct pdi_audit *audit, const struct pdi_audience *audience,
+                       const struct pdi_author *author)
+{
+    return audit->sessions[author->node][audience->node].broken > audience->declared ||
+           audit->sessions[audience->node][author->node].broken > audience->declared;
+}
+
 static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_received *sample,
                         const struct stub *stub)
 {
@@ -323,6 +331,8 @@ static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_re
         return;
     bool had = (*word & bit) != 0;
     bool round = came_round(audit, audience, author, stub->number, *last, had);
+    if (author->keeps != 0 && had && was_broken(audit, audience, author))
+        round = true; /* what is kept comes again with a new session */
     if (round && had) {
         *last = stub->number + 1;
         audit->foreign++;
@@ -331,15 +341,17 @@ static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_re
     pdi_audit_check(audit, PYDDSI_CHECK_PAYLOAD, pdi_audit_wants(audience, author, stub->colour),
                     audience->node, "subscriber %u took a sample of node %d that is not for it",
                     audience->handle, author->node);
+    /* what comes as best effort waits for nothing, and so not for what was kept */
+    bool overtakes = author->keeps != 0 && !author->topic.reliable;
     bool once = pdi_audit_check(audit, PYDDSI_CHECK_ONCE, !had, audience->node,
                                 "subscriber %u took number %u of publisher %u of node %d twice",
                                 audience->handle, stub->number, author->handle, author->node);
     if (once) {
         bool in_order = pdi_audit_check(
-            audit, PYDDSI_CHECK_ORDER, stub->number >= *last || round, audience->node,
+            audit, PYDDSI_CHECK_ORDER, stub->number >= *last || round || overtakes, audience->node,
             "subscriber %u took number %u of publisher %u of node %d after %u", audience->handle,
             stub->number, author->handle, author->node, *last == 0 ? 0 : *last - 1);
-        if (in_order)
+        if (in_order && (author->keeps == 0 || *last != 0))
             check_hole(audit, audience, author, *last, stub->number);
         audience->taken++;
         audit->taken++;

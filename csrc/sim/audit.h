@@ -14,6 +14,8 @@
  * Owed. A sample is owed to a subscriber if, when it was put, the subscriber had been declared (in this life of its node),
  * the publisher's node had said MATCHED about that node and not yet UNMATCHED, its session was with that node's present
  * life, both are reliable, and the subscriber wants it (resource or name, colour for selections).
+ * Of a publisher that keeps samples for those who come late, new subscribers get the last ones first. Where they begin is up to the
+ * nodes, but it is no later than the samples kept at the end; from there on all is owed.
  *
  * Excused. An owed sample may be missing only
  *   - if the publisher's life has ended (it may have been lost with it), but not with later ones of it delivered;
@@ -73,6 +75,7 @@ struct pdi_author {
     uint8_t unmatched_ok; /* MATCHED need not follow from the declarations, as for a second one */
     uint32_t matched;     /* bit: the node said MATCHED about that node */
     uint32_t batch;       /* the most samples in one message: ledgers may count messages */
+    uint32_t keeps;       /* samples for those who come late */
     struct pdi_put *puts;
     uint32_t count, room;
 };

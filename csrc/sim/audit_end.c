@@ -56,6 +56,27 @@ static bool is_owed(const struct pdi_audience *audience, const struct pdi_author
            pdi_audit_wants(audience, author, put->colour);
 }
 
+/* The number with which this audience began; no later than what is kept. */
+static uint32_t check_kept(struct pdi_audit *audit, uint32_t index, const struct pdi_author *author,
+                           uint64_t broken)
+{
+    const struct pdi_audience *audience = &audit->audiences[index];
+    uint32_t begin = 0;
+    uint32_t latest = author->count > author->keeps ? author->count - author->keeps : 0;
+    bool wants = false;
+    while (begin < author->count && (author->puts[begin].taken[index / 64] >> index % 64 & 1) == 0)
+        begin++;
+    for (uint32_t number = latest; number < author->count && number <= begin && !wants; number++) {
+        wants = number < begin && pdi_audit_wants(audience, author, author->puts[number].colour);
+    }
+    bool whole = author->forgotten || audience->drops || broken > audience->declared;
+    pdi_audit_check(audit, PYDDSI_CHECK_COMPLETE, whole || !wants, audience->node,
+                    "subscriber %u has begun with number %u of publisher %u of node %d, and %u to "
+                    "%u were kept",
+                    audience->handle, begin, author->handle, author->node, latest, author->count);
+    return begin;
+}
+
 static void check_pair(struct pdi_audit *audit, uint32_t index, const struct pdi_author *author)
 {
     struct pdi_audience *audience = &audit->audiences[index];
@@ -64,7 +85,8 @@ static void check_pair(struct pdi_audit *audit, uint32_t index, const struct pdi
     uint64_t missing = 0, silent = 0;
     uint32_t first = 0;
     broken = broken > other ? broken : other;
-    for (uint32_t number = 0; number < author->count; number++) {
+    uint32_t begin = author->keeps != 0 ? check_kept(audit, index, author, broken) : 0;
+    for (uint32_t number = begin; number < author->count; number++) {
         const struct pdi_put *put = &author->puts[number];
         if (!is_owed(audience, author, put))
             continue;

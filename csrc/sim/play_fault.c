@@ -56,6 +56,8 @@ void pdi_play_declare_writer(struct pdi_play *play, uint32_t index)
         if (writer->declared) {
             struct pdi_author *author = &play->audit.authors[writer->author];
             author->unmatched_ok = writer->may_fail;
+            author->keeps =
+                writer->options.durability == PYDDSI_TRANSIENT ? writer->options.shelf_samples : 0;
             author->moves = writer->options.way == PYDDSI_WAY_AUTO && !writer->topic.reliable;
         }
         if (pdi_world_shared(&play->world, writer->node) != NULL)

@@ -15,6 +15,8 @@ static const struct pdi_scenario scenarios[] = {
     {"filtered", "groups do not reach some of their members, as where a switch filters them",
      pdi_scenario_filtered, NULL},
     {"late", "subscribers come one after the other while data flows", pdi_scenario_late, NULL},
+    {"history", "new subscribers of every session get what is kept, once each, before what comes",
+     pdi_scenario_history, NULL},
     {"leave", "subscribers say farewell, or do not", pdi_scenario_leave, NULL},
     {"partition", "links are cut, one way or both, for less or more than a lease",
      pdi_scenario_partition, NULL},

@@ -69,6 +69,7 @@ static void test_themes(void)
         {"crossing", offsetof(pyddsi_report, resent)},
         {"lanes", offsetof(pyddsi_report, excused)},
         {"late", offsetof(pyddsi_report, restarts)},
+        {"history", offsetof(pyddsi_report, owed)},
         {"leave", offsetof(pyddsi_report, crashes)},
         {"crash", offsetof(pyddsi_report, restarts)},
         {"declare", offsetof(pyddsi_report, declared)},
