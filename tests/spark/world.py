@@ -431,7 +431,10 @@ class World:
         for one in self.captures:
             must = max(one.must, one.here if one.there else 0)
             lost = sum(not read[time_ns] for time_ns in one.times(must))
-            if lost and not any(name in text for name in one.names for text in self.said):
+            names = {
+                name for other in self.captures if other.ends is one.ends for name in other.names
+            }
+            if lost and not any(name in text for name in names for text in self.said):
                 wrong.append(
                     f"{lost} of {len(one.times(must))} frames of {one.path} are missing, and nothing was said"
                 )
