@@ -27,7 +27,7 @@ int pdi_scan_packet(struct pdi_scan *scan, const uint8_t *data, size_t size, siz
                 .size = stream ? 0 : scan->packet_bytes.size,
                 .decode = stream ? PYDDSI_DECODE_STREAM : scan->decode,
                 .base_only = scan->decoder.reading == &scan->reading[0],
-                .fault_passes = stream || scan->fault_passes,
+                .fault_passes = stream ? scan->options.where_count == 0 : scan->fault_passes,
                 .notes = stream ? 0 : scan->note_count,
                 .fault = stream ? (pyddsi_fault){0} : scan->decoder.fault,
             };

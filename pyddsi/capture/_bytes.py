@@ -75,14 +75,17 @@ class _Rejoined(io.RawIOBase):
     def __init__(self, first: bytes, stream: BinaryIO) -> None:
         self._first = first
         # read1 takes what a pipe has to give instead of waiting for a full block; a raw file's read does the same
-        self._read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+        self._read: Callable[[int], bytes | None] = getattr(stream, "read1", stream.read)
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:
+    def readinto(self, into: Any) -> int | None:
+        taken: bytes | None
         taken, self._first = self._first[: len(into)], self._first[len(into) :]
         taken = taken or self._read(len(into))
+        if taken is None:
+            return None
         into[: len(taken)] = taken
         return len(taken)
 
@@ -148,9 +151,10 @@ class Bytes:
                 raise BrokenBytesError(f"it ends {offset} bytes before that")
             offset -= len(passed)
 
-    def read_into(self, view: memoryview) -> int:
-        """Read what there is, at most as much as fits; 0 at the end."""
-        return int(self._get(self._stream.readinto, view) or 0)
+    def read_into(self, view: memoryview) -> int | None:
+        """Read what there is, at most as much as fits; 0 at the end, None: nothing now, ask again (of what is live)."""
+        count = self._get(self._stream.readinto, view)
+        return None if count is None else int(count)
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -162,6 +166,8 @@ class Bytes:
         head = b""
         while len(head) < size:
             more = self._get(read, size - len(head))
+            if more is None:
+                continue
             if not more:
                 break
             head += more
@@ -242,7 +248,14 @@ class Window:
         return bytes(self._view[self.at : self.at + size])
 
     def fill(self) -> bool:
-        """Read on; whether there was anything. What was not used moves to the front."""
+        """Read on; whether there was anything. What was not used moves to the front. Waits for what is live."""
+        more = self.fill_now()
+        while more is None:
+            more = self.fill_now()
+        return more
+
+    def fill_now(self) -> bool | None:
+        """The same; None: there is nothing at the moment."""
         if self.at:
             self._view[: self.left] = self._view[self.at : self.have]
             self.have -= self.at
@@ -251,6 +264,8 @@ class Window:
         if self.most is not None:
             room = min(room, self.most)
         count = self.source.read_into(self._view[self.have : self.have + room]) if room else 0
+        if count is None:
+            return None
         self.have += count
         if self.most is not None:
             self.most -= count

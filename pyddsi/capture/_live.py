@@ -57,15 +57,17 @@ class Live(io.RawIOBase):
         """It is."""
         return True
 
-    def readinto(self, into: Any) -> int:
-        """Wait for packets, and give as much of them as fits; 0 when it was stopped."""
-        while self._at == self._have:
+    def readinto(self, into: Any) -> int | None:
+        """Wait for packets, and give as much of them as fits; None: for now there are none; 0: it was stopped."""
+        if self._at == self._have:
             if self._stopped:
                 return 0
             status = lib.pyddsi_sniff_take(self._raw, self._out, ROOM, self._size, WAIT_MS)
             if status < 0:
                 raise CaptureError(f"{self.name}: the interface is gone")
             self._at, self._have = 0, int(self._size[0])
+            if not self._have:
+                return None
         view = memoryview(into).cast("B")
         some = min(len(view), self._have - self._at)
         view[:some] = memoryview(self._memory)[self._at : self._at + some]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, NamedTuple
 
 from pyddsi._native import ffi, lib, scan_batch, scan_rows, scan_schema, text
@@ -26,6 +27,8 @@ __all__ = ["Batch", "Early", "Problem", "Request", "Scan", "Settings"]
 NONE = -(2**63)
 EVER = 2**63 - 1
 SECOND = 1_000_000_000
+LIVE_SECONDS = 1.0
+"""Rows of a stream that goes on are given out after this, whether a batch is full or not."""
 EXTENSIONS = {"announced": 0, "never": 1, "always": 2}
 
 
@@ -224,7 +227,10 @@ class Scan:
         self.files += 1
 
     def rows(self, source: Bytes, part: Range | None = None) -> Iterator[Batch]:
-        """The batches of a file, or of a part of it, as they fill. What is left over comes with `finish`."""
+        """
+        The batches of a file, or of a part of it, as they fill, and of what is live each second with what there is. What is left
+        over comes with `finish`.
+        """
         part = part or Range()
         if part.start or part.snapshot is not None:
             source.seek(part.start)
@@ -235,17 +241,22 @@ class Scan:
         lib.pyddsi_scan_limit(self.raw, 2**64 - 1 if part.stop is None else part.stop)
         # Not a byte of what is behind it: blocks without a packet are passed over on the way to the next frame.
         window = Window(source, None if part.stop is None else part.stop - part.start)
-        ended = False
+        ended, last = False, monotonic()
+        live = source.size is None and self.plain is None
         while not ended:
             status = lib.pyddsi_scan_input(self.raw, window.pointer, window.left, self.used)
             window.at += self.used[0]
-            if status == lib.PYDDSI_AGAIN:
+            full = status == lib.PYDDSI_AGAIN
+            if full or (live and monotonic() - last >= LIVE_SECONDS):
                 yield from self._batch()
-            elif status == lib.PYDDSI_END:
+                last = monotonic()
+            if full:
+                continue
+            if status == lib.PYDDSI_END:
                 ended = True
             elif status != lib.PYDDSI_OK:
                 raise self.damaged(source)
-            elif not self.fill(window):
+            elif self._fill_now(window) is False:
                 ended = True
                 if part.stop is None or window.left or window.most:
                     self.tail(source, window, part.stop)
@@ -306,8 +317,15 @@ class Scan:
 
     def fill(self, window: Window) -> bool:
         """Read on; whether there was anything."""
+        more = self._fill_now(window)
+        while more is None:
+            more = self._fill_now(window)
+        return more
+
+    def _fill_now(self, window: Window) -> bool | None:
+        """The same; None: what is live has nothing at the moment."""
         try:
-            return window.fill()
+            return window.fill_now()
         except BrokenBytesError as error:
             facts, packed = self.facts(), " (unpacked)" if window.source.packed else ""
             raise CaptureError(

@@ -14,6 +14,7 @@ from pyddsi._native import MESSAGES, spec
 from pyddsi.capture._scan import NONE
 from pyddsi.cli._arguments import Parser, UsageError
 from pyddsi.cli._captures import add_part, add_reading, moment, opened, warned
+from pyddsi.cli._show import printable
 from pyddsi.errors import CaptureError, WireError
 
 DESCRIPTION = """\
@@ -166,7 +167,7 @@ class Lines:
                 continue
             note = packet.notes[at] if at < len(packet.notes) else None
             at += 1
-            if note is None or note.passes:
+            if self.decoder.options.where is None if note is None else note.passes:
                 kept += [*waiting, (message, note)]
             waiting = []
         if self.decoder.options.where is None:
@@ -183,7 +184,7 @@ class Lines:
         shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
         start = f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
         for message, note in kept:
-            meaning = "" if note is None else _meaning(message, note, self.name(message))
+            meaning = "" if note is None else _meaning(message, note, printable(self.name(message)))
             yield f"{start}  c{message.conduit} {message}{meaning}"
         if fault is not None:
             yield f"{start}  MALFORMED {fault}"
@@ -236,6 +237,8 @@ def _packet(decoder: Decoder, lines: Lines, packet: Any) -> None:
     if lines.first_ns is None:
         begin = int(lines.packets.scan.facts().first_ns) if options.start is not None else NONE
         lines.first_ns = packet.time_ns if begin == NONE else begin
+    if packet.decode == "stream" and not packet.fault_passes:
+        return
     if packet.decode == "stream":
         decoder.malformed += 1
         kept: list[tuple[wire.Message, Any]] = []

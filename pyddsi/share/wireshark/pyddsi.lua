@@ -963,6 +963,11 @@ local function show_parts(tree, tvb, begin, record, prefix)
   end
 end
 
+-- A name in a line of ours: what is no letter or sign would steer a terminal, or begin a line that looks like one of ours.
+local function plain(name)
+  return (name:gsub("[^ -~]", function(byte) return string.format("\\x%02x", byte:byte()) end))
+end
+
 local function show_declaration(tree, tvb, begin, declaration)
   local range = tvb(begin + declaration.at, declaration.size)
   local item = tree:add(F.declaration, range, declaration.kind)
@@ -970,7 +975,7 @@ local function show_declaration(tree, tvb, begin, declaration)
   local text = declaration.row.name
   if values.id then text = text .. " " .. id_text(values.id) end
   if values.commit then text = text .. " " .. values.commit end
-  item:set_text(text .. (values.uri and " " .. values.uri or ""))
+  item:set_text(text .. (values.uri and " " .. plain(values.uri) or ""))
   local head = tvb(begin + declaration.at, 1)
   show_flags(item, head, declaration)
   show_named_flags(item, head, declaration, "declaration.")
@@ -1003,7 +1008,7 @@ local function title(message, out)
     if values[name] and not is_long(values[name]) then words[#words + 1] = name .. "=" .. shown(values[name]) end
   end
   if values.rid then words[#words + 1] = "rid=" .. id_text(values.rid) end
-  if values.uri or out.uri then words[#words + 1] = values.uri or out.uri end
+  if values.uri or out.uri then words[#words + 1] = plain(values.uri or out.uri) end
   if out.payload_len then words[#words + 1] = "(" .. out.payload_len .. " bytes)" end
   if out.nacked then words[#words + 1] = "wants " .. out.nacked end
   if out.seq_event and out.seq_event ~= NEXT and out.seq_event ~= FIRST then
