@@ -18,6 +18,7 @@ try:
         ffi,
         lib,
         scan_batch,
+        scan_lines,
         scan_rows,
         scan_schema,
     )
@@ -55,6 +56,7 @@ __all__ = [
     "ffi",
     "lib",
     "scan_batch",
+    "scan_lines",
     "scan_rows",
     "scan_schema",
     "spec",

@@ -10,6 +10,7 @@
  *     fast_sample.c   Sample   what comes out of a reader
  *     fast.c          columns of captured packets
  *     fast_arrow.c    batches of captures, as Arrow takes them
+ *     fast_lines.c    packets of captures as lines of text
  *
  * Two rules hold for all of them. First a call is tried as it is, with the interpreter's lock held, since nearly always it
  * succeeds in less time than giving the lock away takes; only when there is no room, or nothing to read, the lock is given
@@ -75,6 +76,9 @@ PyObject *pdi_fast_columns(PyObject *self, PyObject *const *args, Py_ssize_t cou
 PyObject *pdi_fast_scan_rows(PyObject *self, PyObject *address);
 PyObject *pdi_fast_scan_schema(PyObject *self, PyObject *address);
 PyObject *pdi_fast_scan_batch(PyObject *self, PyObject *address);
+
+/* scan_lines(address, start): see fast_lines.c. */
+PyObject *pdi_fast_scan_lines(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 /* ---- types; each answers 0, or -1 with an exception ---- */
 

@@ -26,6 +26,9 @@ static PyMethodDef functions[] = {
      "scan_batch(address, /)\n--\n\nThe batch that a scan has filled, as Arrow's capsule."},
     {"scan_rows", pdi_fast_scan_rows, METH_O,
      "scan_rows(address, /)\n--\n\nThe rows of the batch that a scan has filled, as tuples."},
+    {"scan_lines", (PyCFunction)(void (*)(void))pdi_fast_scan_lines, METH_FASTCALL,
+     "scan_lines(address, start, /)\n--\n\nThe messages of the packet that a scan gave last, each "
+     "a line that begins so."},
     {NULL, NULL, 0, NULL},
 };
 

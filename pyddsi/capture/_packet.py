@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyddsi import wire
-from pyddsi._native import ffi, lib
+from pyddsi._native import ffi, lib, scan_lines
 from pyddsi.capture._bytes import Bytes
 from pyddsi.capture._datagram import Endpoint, endpoint_of
 from pyddsi.capture._scan import NONE, Early, Request, Scan, Settings
@@ -118,6 +118,8 @@ class Packets:
     ) -> None:
         self._source = source
         self._early = early
+        self.lean = False
+        """Packets that can be read come without bytes and notes: `lines` is all that is wanted of them."""
         self._start_ns = start_ns
         self._stop_ns = stop_ns
         self.scan = Scan(settings, Request("messages", where=where, packets=True))
@@ -125,7 +127,15 @@ class Packets:
     def name(self, rid: int, space: int = 0) -> str:
         """What the sender of the packet that was read last calls a number; empty if nobody has named it."""
         raw = lib.pyddsi_scan_name(self.scan.raw, self._raw_source, space, rid)
-        return bytes(ffi.buffer(raw.data, raw.size)).decode("ascii", "replace") if raw.size else ""
+        return (
+            bytes(ffi.buffer(raw.data, raw.size)).decode("ascii", "backslashreplace")
+            if raw.size
+            else ""
+        )
+
+    def lines(self, start: str) -> str:
+        """The messages of the packet that was read last, each a line that begins so."""
+        return scan_lines(self.scan.address, start)
 
     def _within(self, time_ns: int) -> bool:
         return time_ns == NONE or (
@@ -139,16 +149,17 @@ class Packets:
             if not self._within(raw.time_ns):
                 continue
             notes = lib.pyddsi_scan_notes(scan.raw)
+            whole = not self.lean or raw.decode != lib.PYDDSI_DECODE_OK
             self._raw_source = ffi.addressof(raw, "source")
             yield Packet(
                 raw.number,
                 _number(raw.time_ns),
                 endpoint_of(raw.source),
                 endpoint_of(raw.target),
-                bytes(ffi.buffer(raw.data, raw.size)) if raw.size else b"",
+                bytes(ffi.buffer(raw.data, raw.size)) if raw.size and whole else b"",
                 DECODES[raw.decode],
                 not raw.base_only,
-                tuple([_note(notes[i]) for i in range(raw.notes)]),
+                tuple([_note(notes[i]) for i in range(raw.notes)]) if whole else (),
                 bool(raw.fault_passes),
                 raw.source.kind > UDP,
             )

@@ -169,7 +169,7 @@ class Scan:
                 raise MemoryError("there is no memory for reading a capture")
             raise ValueError("the core does not take these settings of a scan")
         self.raw: Any = ffi.gc(raw, lib.pyddsi_scan_close)
-        self._address = int(ffi.cast("uintptr_t", raw))
+        self.address = int(ffi.cast("uintptr_t", raw))
         self.used = ffi.new("size_t *")
         self.files = 0
 
@@ -209,15 +209,15 @@ class Scan:
 
     def __arrow_c_schema__(self) -> object:
         """The schema of its batches, as Arrow's capsule."""
-        return scan_schema(self._address)
+        return scan_schema(self.address)
 
     # ---- rows ----
 
     def _batch(self) -> Iterator[Batch]:
         if self.plain is not None:
-            self.plain += scan_rows(self._address)
+            self.plain += scan_rows(self.address)
             return
-        array = scan_batch(self._address)
+        array = scan_batch(self.address)
         if array is not None:
             yield Batch(self.__arrow_c_schema__(), array)
 
@@ -273,8 +273,8 @@ class Scan:
         assert status == lib.PYDDSI_OK, table  # noqa: S101 - only of these tables
         rows: list[tuple[Any, ...]] = []
         while lib.pyddsi_scan_finish(self.raw, True) == lib.PYDDSI_AGAIN:  # noqa: FBT003 - C has no names
-            rows += scan_rows(self._address)
-        return rows + scan_rows(self._address)
+            rows += scan_rows(self.address)
+        return rows + scan_rows(self.address)
 
     # ---- packets and datagrams ----
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from pyddsi import wire
 from pyddsi._native import MESSAGES, spec
-from pyddsi.capture._scan import NONE
+from pyddsi.capture._bytes import open_bytes
+from pyddsi.capture._packet import DECODES
+from pyddsi.capture._scan import NONE, Scan
 from pyddsi.cli._arguments import Parser, UsageError
 from pyddsi.cli._captures import add_part, add_reading, moment, opened, warned
 from pyddsi.cli._show import printable
@@ -75,9 +77,16 @@ class Decoder:
         self.counts: Counter[str] = Counter()
         self.packets = 0
         self.malformed = 0
-        self._fixed = None
+        self.fixed = None
         if options.reading != "auto":
-            self._fixed = wire.Reading(options.reading, seq_bits=options.seq_bits)
+            self.fixed = wire.Reading(options.reading, seq_bits=options.seq_bits)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the counts that are wanted are those that the core has."""
+        options = self.options
+        limits = options.where, options.start, options.stop, options.seq_bits, self.fixed
+        return all(one is None for one in limits)
 
     def messages(
         self, data: bytes, reading: wire.Reading
@@ -85,7 +94,7 @@ class Decoder:
         """The packet's messages and the fault that ends it early, both counted."""
         fault = None
         try:
-            found = wire.decode(data, self._fixed or reading)
+            found = wire.decode(data, self.fixed or reading)
         except WireError as error:
             found, fault = error.messages, error
         return found, fault
@@ -97,6 +106,7 @@ class Decoder:
         self.counts.update(message.NAME for message in found)
 
 
+UNREAD = ("truncated", "malformed", "unknown", "stream")
 MARKERS = (wire.Conduit, wire.Frag, wire.RSpace)
 WORDS = {
     "repeat": "repeat",
@@ -176,13 +186,17 @@ class Lines:
             fault = None
         return kept, fault
 
+    def start(self, packet: Any) -> str:
+        """What each line of a packet begins with."""
+        time = self.relative(packet.time_ns)
+        shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
+        return f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
+
     def text(
         self, packet: Any, kept: list[tuple[wire.Message, Any]], fault: str | None
     ) -> Iterator[str]:
         """As lines."""
-        time = self.relative(packet.time_ns)
-        shown = f"{time:12.6f}" if time is not None else f"{'-':>12}"
-        start = f"{packet.number:5d} {shown} {packet.source} → {packet.destination}"
+        start = self.start(packet)
         for message, note in kept:
             meaning = "" if note is None else _meaning(message, note, printable(self.name(message)))
             yield f"{start}  c{message.conduit} {message}{meaning}"
@@ -239,6 +253,10 @@ def _packet(decoder: Decoder, lines: Lines, packet: Any) -> None:
         lines.first_ns = packet.time_ns if begin == NONE else begin
     if packet.decode == "stream" and not packet.fault_passes:
         return
+    if packet.decode == "ok" and lines.packets.lean:
+        sys.stdout.write(lines.packets.lines(lines.start(packet)))
+        decoder.packets += 1
+        return
     if packet.decode == "stream":
         decoder.malformed += 1
         kept: list[tuple[wire.Message, Any]] = []
@@ -256,15 +274,41 @@ def _packet(decoder: Decoder, lines: Lines, packet: Any) -> None:
         print(line)
 
 
+def _count_files(decoder: Decoder, capture: Any) -> None:
+    """All messages of all files: the core has counted them when it has read them."""
+    names = {number: row.name for number, row in spec(MESSAGES).items()}
+    for member, name in zip(capture.members, capture.files, strict=True):
+        source, scan = open_bytes(member.source), Scan(capture.settings)
+        try:
+            for _ in scan.rows(source):
+                pass
+            for _ in scan.finish():
+                pass
+        finally:
+            source.close()
+            facts = scan.facts()
+            decoder.packets += facts.packets
+            decoder.malformed += sum(facts.by_decode[DECODES.index(word)] for word in UNREAD)
+            for number, kind in names.items():
+                decoder.counts[kind] += facts.by_kind[number]
+            capture.note(scan.problems)
+        if not facts.packets and not any(facts.by_decode[DECODES.index(word)] for word in UNREAD):
+            _explain_nothing(name, scan, decoder.options.port or [7447])
+
+
 def _decode_files(decoder: Decoder) -> None:
     """Everything is printed as it is read, so that a pipe shows it at once."""
     options = decoder.options
     capture = opened(options)
+    if options.count and decoder.counted:
+        _count_files(decoder, capture)
+        return
     for name, packets in capture.packets_of_files(
         where=options.where, start=moment(options.start), stop=moment(options.stop)
     ):
         before = decoder.packets + decoder.malformed
         lines = Lines(decoder, packets)
+        packets.lean = not options.json and not options.count and decoder.fixed is None
         for packet in packets:
             _packet(decoder, lines, packet)
         if (
@@ -272,11 +316,11 @@ def _decode_files(decoder: Decoder) -> None:
             and options.where is None
             and options.start is None
         ):
-            _explain_nothing(name, packets, options.port or [7447])
+            _explain_nothing(name, packets.scan, options.port or [7447])
 
 
-def _explain_nothing(name: str, packets: Any, ports: list[int]) -> None:
-    facts = packets.scan.facts()
+def _explain_nothing(name: str, scan: Scan, ports: list[int]) -> None:
+    facts = scan.facts()
     foreign = {"UDP": facts.foreign_udp, "TCP": facts.foreign_tcp}
     passed = ", ".join(f"{n} {transport} packets" for transport, n in foreign.items() if n)
     print(
