@@ -44,9 +44,14 @@ static void odd(struct pdi_tap *tap)
 /* Adds half a sentence; answers the new length. */
 static size_t say(char *out, size_t size, const char *what)
 {
-    int more = snprintf(out + size, COMMENT_MAX - size, "%s%s", size != 0 ? "; " : "", what);
-    size += more > 0 ? (size_t)more : 0;
-    return size < COMMENT_MAX ? size : COMMENT_MAX - 1;
+    size_t length = strlen(what),
+           between = size != 0 ? 2 : 0; /* 200 bytes together, whatever is said */
+    if (size + between + length > COMMENT_MAX) {
+        return size;
+    }
+    memcpy(out + size, "; ", between);
+    memcpy(out + size + between, what, length);
+    return size + between + length;
 }
 
 static size_t comment_of(const struct part *part, char *out)

@@ -25,19 +25,37 @@ static void put32(uint8_t *at, uint32_t number)
     put16(at + 2, number);
 }
 
-/* Adds the bytes as numbers of 16 bits; 64 bits hold the sum of far more than a packet. */
+/* The same sum in 16 bits: what is above them comes round. */
+static uint64_t folded(uint64_t total)
+{
+    while (total > UINT16_MAX) /* four times at most */
+        total = (total & UINT16_MAX) + (total >> 16);
+    return total;
+}
+
+/* Adds the bytes as numbers of 16 bits; 64 bits hold the sum of far more than a packet. Four bytes are taken at once, in the
+ * order of this machine: as what is above 16 bits comes round, only the two bytes of the sum may have to change places. */
 static uint64_t sum(uint64_t before, const uint8_t *data, size_t size)
 {
-    for (size_t i = 0; i + 1 < size; i += 2)
+    uint64_t words = 0;
+    size_t i = 0;
+    for (; i + 4 <= size; i += 4) {
+        uint32_t word;
+        memcpy(&word, data + i, sizeof word);
+        words += word;
+    }
+    uint16_t here = (uint16_t)folded(words);
+    uint8_t bytes[2];
+    memcpy(bytes, &here, sizeof here);
+    before += (uint32_t)bytes[0] << 8 | bytes[1];
+    for (; i + 1 < size; i += 2)
         before += (uint32_t)data[i] << 8 | data[i + 1];
     return size % 2 != 0 ? before + ((uint32_t)data[size - 1] << 8) : before;
 }
 
 static uint32_t checksum(uint64_t total)
 {
-    while (total > UINT16_MAX) /* four times at most */
-        total = (total & UINT16_MAX) + (total >> 16);
-    return (uint32_t)total ^ UINT16_MAX;
+    return (uint32_t)folded(total) ^ UINT16_MAX;
 }
 
 static bool is_six(const pyddsi_endpoint *endpoint)
