@@ -44,12 +44,13 @@ static void odd(struct pdi_tap *tap)
 /* Adds half a sentence; answers the new length. */
 static size_t say(char *out, size_t size, const char *what)
 {
-    size_t length = strlen(what),
-           between = size != 0 ? 2 : 0; /* 200 bytes together, whatever is said */
-    if (size + between + length > COMMENT_MAX) {
+    size_t length = strlen(what);
+    size_t between = size != 0 ? 2 : 0;
+    if (size + between + length > COMMENT_MAX) { /* all of them together have fewer */
         return size;
     }
     memcpy(out + size, "; ", between);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): its length goes with it */
     memcpy(out + size + between, what, length);
     return size + between + length;
 }

@@ -22,6 +22,8 @@ __all__ = ["Live"]
 ROOM = 256 * 1024
 HEAD_BYTES = 256
 WAIT_MS = 100
+REST = 256
+"""So often at most is taken what waits in the kernel when it ends: 64 MiB, which is more than that keeps."""
 LINK_RAW = 101
 PCAP = 1
 
@@ -47,6 +49,7 @@ class Live(io.RawIOBase):
             raise CaptureError(ffi.string(why).decode("utf-8", "replace"))
         self._raw = made[0]
         self._stopped = False
+        self._rest = REST
         self._memory = bytearray(ROOM)
         self._out = ffi.from_buffer("uint8_t[]", self._memory, require_writable=True)
         self._size = ffi.new("size_t *")
@@ -60,14 +63,17 @@ class Live(io.RawIOBase):
     def readinto(self, into: Any) -> int | None:
         """Wait for packets, and give as much of them as fits; None: for now there are none; 0: it was stopped."""
         if self._at == self._have:
-            if self._stopped:
+            stopped = self._stopped  # by another thread; what went by before that is still to come
+            if stopped and not self._rest:
                 return 0
-            status = lib.pyddsi_sniff_take(self._raw, self._out, ROOM, self._size, WAIT_MS)
+            self._rest -= stopped
+            wait_ms = 0 if stopped else WAIT_MS
+            status = lib.pyddsi_sniff_take(self._raw, self._out, ROOM, self._size, wait_ms)
             if status < 0:
                 raise CaptureError(f"{self.name}: the interface is gone")
             self._at, self._have = 0, int(self._size[0])
             if not self._have:
-                return None
+                return 0 if stopped else None
         view = memoryview(into).cast("B")
         some = min(len(view), self._have - self._at)
         view[:some] = memoryview(self._memory)[self._at : self._at + some]
@@ -75,7 +81,7 @@ class Live(io.RawIOBase):
         return some
 
     def stop(self) -> None:
-        """The stream ends where it is."""
+        """The stream ends, with what has gone by until now."""
         self._stopped = True
 
     def close(self) -> None:
