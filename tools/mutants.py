@@ -217,14 +217,14 @@ MUTANTS = [
         "node",
         "bool settled = (node->peers[peer].unsure >> pdi_conduit_bit(node, conduit) & 1) == 0;",
         "bool settled = true;",
-        "lanes",
+        "stopped",
     ),
     Mutant(
         "skip: a hole that nobody has heard of has no line",
         "node",
         "uint64_t lost = conduit->skipped + unheard(node, conduit);",
         "uint64_t lost = conduit->skipped;",
-        "lanes",
+        "stopped",
     ),
     Mutant(
         "session: housekeeping is not told what receiving leaves to it",

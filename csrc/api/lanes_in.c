@@ -282,6 +282,9 @@ static void pump(struct pdi_lanes *lanes, struct pdi_lane_in *lane, uint32_t max
     uint32_t index = (uint32_t)(lane - lanes->in);
     uint64_t until = pdi_lane_next(&lane->reader);
     uint64_t before = lane->reader.taken - lane->has_next;
+    /* It is not to write over what we have not released, unless somebody has told it that we had. */
+    bool over = until - lane->reader.base > lane->reader.entries_max;
+    lane->broken = lane->broken || (over && !given_up(lanes, lane));
     if (given_up(lanes, lane) || lane->broken) {
         lanes->look = 1;
         return;

@@ -165,6 +165,10 @@ static int put_both(pyddsi_session *session, struct pdi_lane_out *lane, const st
         return PYDDSI_AGAIN; /* the ways are changing */
     }
     int room = on ? pdi_lanes_room(session->lanes, lane, put->size) : PYDDSI_OK;
+    if (on && lane->writer.broken != 0) {
+        session->lanes->look = 1; /* it may still read what would be free without it */
+        return PYDDSI_AGAIN;
+    }
     if (room == PYDDSI_BAD_ARGUMENT) {
         return pdi_lanes_outgrown(session->lanes, lane, put->size, now);
     }

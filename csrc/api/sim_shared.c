@@ -312,13 +312,14 @@ void pdi_shared_gave_back(struct pdi_shared *shared, const pyddsi_received *samp
     }
 }
 
-void pdi_shared_scribble(struct pdi_shared *shared, struct pdi_rand *rand, uint32_t words)
+void pdi_shared_scribble(struct pdi_shared *shared, struct pdi_rand *rand, uint32_t words,
+                         bool likely)
 {
     struct pdi_shared_page *page = shared->lanes.page;
     for (uint32_t i = 0; i < words; i++) {
         uint32_t index = (uint32_t)pdi_rand_below(rand, pdi_rand_chance(rand, 3, 4) ? 4 : 64);
         uint64_t word =
-            pdi_rand_chance(rand, 1, 2) ? pdi_rand_u64(rand) : pdi_rand_below(rand, 2000);
+            likely ? pdi_rand_below(rand, 2000) : pdi_rand_u64(rand) | UINT64_C(1) << 40;
         switch (pdi_rand_below(rand, 4)) {
         case 0:
             pdi_atomic64_store_release(&page->brought[index].number, word);

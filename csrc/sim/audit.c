@@ -275,8 +275,8 @@ static void check_hole(struct pdi_audit *audit, struct pdi_audience *audience,
 {
     const struct pdi_session *there = &audit->sessions[author->node][audience->node];
     const struct pdi_session *here = &audit->sessions[audience->node][author->node];
-    if (audience->drops || audience->partial || audience->follows || audit->broken ||
-        !author->topic.reliable || !audience->topic.reliable)
+    if (audience->drops || audience->partial || audience->follows || audit->lines_suffice ||
+        audit->broken || !author->topic.reliable || !audience->topic.reliable)
         return;
     for (uint32_t number = from; number < to; number++) {
         const struct pdi_put *put = &author->puts[number];

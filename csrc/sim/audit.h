@@ -23,6 +23,7 @@
  *     of the two must count at least as many samples of that resource as are missing;
  *   - if the subscriber follows a forgotten one of the same node, which shares memory: what a lane has still for the one that
  *     went is not for its successor, until the publisher knows of it; then the ledgers must count as many;
+ *   - if nonsense is written into shared memory: likewise;
  *   - if the subscriber asked for drops when its ring is full: then its node's ledger must count as many.
  * Everything else is a violation: a line of text with time, node and what. They are collected; nothing stops.
  *
@@ -120,6 +121,7 @@ struct pdi_audit {
     uint8_t broken;    /* bytes are changed or addresses forged: only robustness is checked */
     uint8_t lossless; /* nothing breaks a session in this run; if one breaks, that is a violation */
     uint8_t events_may_be_lost;
+    uint8_t lines_suffice; /* what is missing has lines in the ledgers, but no event says so */
 
     struct pdi_author *authors;
     uint32_t authors_count, authors_room;

@@ -94,7 +94,8 @@ static void check_pair(struct pdi_audit *audit, uint32_t index, const struct pdi
         if ((put->taken[index / 64] >> index % 64 & 1) != 0)
             continue;
         missing++;
-        if (put->stamp >= broken && !audience->drops && !audience->follows && silent++ == 0)
+        if (put->stamp >= broken && !audience->drops && !audience->follows &&
+            !audit->lines_suffice && silent++ == 0)
             first = number;
     }
     pdi_audit_check(audit, PYDDSI_CHECK_COMPLETE, silent == 0, audience->node,

@@ -123,6 +123,7 @@ enum pdi_fault_kind {
     PDI_FAULT_DECLARE_THING,
     PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
     PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
+    PDI_FAULT_SCRIBBLE,      /* b words are written over the page of a; both: that might be true */
 };
 
 struct pdi_fault {

@@ -239,5 +239,10 @@ void pdi_play_happen(struct pdi_play *play, uint32_t index)
     case PDI_FAULT_CLOSE:
         say_farewell(play, fault->a);
         break;
+    case PDI_FAULT_SCRIBBLE:
+        if (pdi_world_shared(world, fault->a) != NULL)
+            pdi_shared_scribble(pdi_world_shared(world, fault->a), &play->rand, (uint32_t)fault->b,
+                                fault->both != 0);
+        break;
     }
 }

@@ -132,3 +132,84 @@ void pdi_scenario_lanes(struct pdi_play *play)
         fault->both = 1;
     }
 }
+
+/* Readers everywhere, declared at any time. */
+static void readers_of(struct pdi_play *play, uint64_t id, int from, int count)
+{
+    for (int node = 0; node < count; node++) {
+        if (node == from)
+            continue;
+        struct pdi_listener *reader = lane_reader(play, node, id);
+        if (chance(play, 1, 2))
+            declared_at(play, reader, moment(play));
+    }
+}
+
+/* Somebody writes over a page. A reader whose words cannot be true goes on by the network; with those that might be, all that can be
+ * asked is that nobody breaks. */
+void pdi_scenario_scribbled(struct pdi_play *play)
+{
+    int here = (int)between(play, 2, 4), elsewhere = (int)between(play, 0, 1);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    machine(play, here, elsewhere);
+    pdi_scenario_links(play, &link);
+    play->audit.lines_suffice = 1;
+    play->audit.broken = chance(play, 1, 3);
+    uint64_t writers = between(play, 1, 2);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = any_node(play, here);
+        (void)lane_writer(play, from, id);
+        readers_of(play, id, from, here + elsewhere);
+    }
+    uint64_t times = between(play, 1, 3);
+    for (uint64_t i = 0; i < times; i++) {
+        struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_SCRIBBLE, any_node(play, here),
+                                                 (int)between(play, 1, 40), moment(play));
+        fault->both = play->audit.broken;
+    }
+}
+
+/* Sizes that few of fit in a lane, and some that none fits. */
+void pdi_scenario_growing(struct pdi_play *play)
+{
+    int here = (int)between(play, 2, 4), elsewhere = (int)between(play, 0, 2);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.loss_ppm = chance(play, 1, 3) ? (uint32_t)between(play, 0, 50000) : 0;
+    machine(play, here, elsewhere);
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 2);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = any_node(play, here);
+        struct pdi_writer *writer = lane_writer(play, from, id);
+        writer->interval = between(play, 1, 10) * MS;
+        writer->size_max = UINT32_C(1) << between(play, 7, 12);
+        writer->may_fail = 1; /* some windows are smaller than that */
+        readers_of(play, id, from, here + elsewhere);
+    }
+}
+
+/* What a reader lacks that was stopped it is told when it is back; it may be stopped again before it hears that. */
+void pdi_scenario_stopped(struct pdi_play *play)
+{
+    int here = (int)between(play, 3, 4), elsewhere = (int)between(play, 0, 1);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.loss_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 200000) : 0;
+    machine(play, here, elsewhere);
+    pdi_scenario_links(play, &link);
+    struct pdi_writer *writer = lane_writer(play, 0, 1);
+    writer->interval = between(play, 100, 2000) * PDI_TIME_US;
+    for (int node = 1; node < here + elsewhere; node++) {
+        struct pdi_listener *reader = lane_reader(play, node, 1);
+        if (chance(play, 1, 4))
+            declared_at(play, reader, moment(play));
+    }
+    pdi_time at = between(play, 200, 600) * MS;
+    uint64_t stops = between(play, 1, 3);
+    for (uint64_t i = 0; i < stops && at < play->half; i++) {
+        struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_PAUSE, 1, 0, at);
+        fault->duration = between(play, play->config.slow_ms, 2 * play->config.slow_ms) * MS;
+        if (i + 1 == stops)
+            fault->duration = between(play, play->config.lease_ms / 2, 1500) * MS;
+        at += fault->duration + between(play, 0, chance(play, 1, 2) ? 2000 : 50000) * PDI_TIME_US;
+    }
+}

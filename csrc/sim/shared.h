@@ -63,8 +63,9 @@ void pdi_shared_took(struct pdi_shared *shared, const pyddsi_received *sample); 
 void pdi_shared_allow(struct pdi_shared *shared);                               /* after it */
 void pdi_shared_gave_back(struct pdi_shared *shared, const pyddsi_received *sample);
 
-/* Somebody writes nonsense into its page: a number of these words at random places. */
-void pdi_shared_scribble(struct pdi_shared *shared, struct pdi_rand *rand, uint32_t words);
+/* Somebody writes so many words over its page: what cannot be, or with `likely` what might be true. */
+void pdi_shared_scribble(struct pdi_shared *shared, struct pdi_rand *rand, uint32_t words,
+                         bool likely);
 
 struct pdi_shared_counts {
     uint64_t put, taken;   /* samples into lanes, and out of them */

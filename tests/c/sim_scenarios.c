@@ -115,7 +115,7 @@ static void test_themes(void)
 /* If this fails, nodes of one machine find no shared memory, and the scenarios about it show nothing. */
 static void test_lanes(void)
 {
-    static const char *const names[] = {"crossing", "lanes"};
+    static const char *const names[] = {"crossing", "growing", "lanes", "scribbled", "stopped"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct pdi_shared_counts counts;
         uint64_t put = 0, taken = 0;
