@@ -1,4 +1,5 @@
-/* trace.c - the memory of a trace, and whose packets are ours.
+/* trace.c - the memory of a trace, and whose packets are ours. It is long because the layout of that memory, a table for each
+ * thing that is remembered, stands beside what looks into it with every packet.
  *
  * Only multicast goes to the well-known port; answers, handshakes and acknowledgements run between ephemeral ports. So who
  * speaks the protocol is learnt, in three ways:
@@ -107,6 +108,7 @@ struct pdi_trace *pdi_trace_init(void *memory, const uint64_t seed[2])
     trace->port_count = 1;
     trace->learn = 1;
     trace->busy[0] = trace->busy[1] = PDI_NONE32;
+    trace->latest_ns = PDI_NONE64;
     for (unsigned i = 0; i < PDI_CACHE; i++) {
         trace->cache[i].party = PDI_NONE32;
     }
@@ -206,6 +208,7 @@ void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoin
         .first_ns = PDI_NONE64,
         .last_ns = PDI_NONE64,
         .lease_ns = PDI_NONE64,
+        .stopped_ns = trace->stopped_ns,
         .silence_ns = INT64_MAX,
         .flows = PDI_NONE32,
         .sessions = PDI_NONE32,
@@ -318,6 +321,19 @@ bool pdi_trace_extended(const struct pdi_trace *trace, uint32_t party)
 
 /* ---- packets and messages ---- */
 
+/* Who is there says something within each lease. Where nobody has said anything for longer than any lease, the capturing
+ * has paused or the clock was set: that is no silence of anybody's. */
+static void pass(struct pdi_trace *trace, int64_t time_ns)
+{
+    int64_t passed;
+    if (trace->latest_ns != PDI_NONE64 && trace->lease_ns > 0 &&
+        !__builtin_sub_overflow(time_ns, trace->latest_ns, &passed) && passed > trace->lease_ns &&
+        __builtin_add_overflow(trace->stopped_ns, passed, &trace->stopped_ns)) {
+        trace->stopped_ns = INT64_MAX;
+    }
+    trace->latest_ns = time_ns > trace->latest_ns ? time_ns : trace->latest_ns;
+}
+
 void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *packet, size_t size)
 {
     struct pdi_party *party = &trace->parties[packet->source];
@@ -328,12 +344,14 @@ void pdi_trace_packet(struct pdi_trace *trace, const struct pdi_trace_packet *pa
     if (packet->time_ns == PDI_TIME_NONE) {
         return;
     }
+    pass(trace, packet->time_ns);
     if (party->last_ns == PDI_NONE64) {
         party->first_ns = packet->time_ns;
     } else if (party->sessions != PDI_NONE32) {
         pdi_seen_heard(trace, packet->source, packet->time_ns);
     }
     party->last_ns = packet->time_ns > party->last_ns ? packet->time_ns : party->last_ns;
+    party->stopped_ns = trace->stopped_ns;
 }
 
 void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
@@ -385,6 +403,7 @@ void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *pac
                         : PDI_EVENT_MALFORMED;
     struct pdi_event *event = pdi_trace_event(trace, type, packet->time_ns);
     event->peer = trace->parties[packet->source].ep;
+    trace->parties[packet->source].cuts += cut;
     pdi_event_say(event, type == PDI_EVENT_UNKNOWN_KIND ? "kind #" : "byte #",
                   type == PDI_EVENT_UNKNOWN_KIND ? kind : fault->at);
 }

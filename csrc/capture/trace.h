@@ -48,7 +48,8 @@ enum {
     PDI_ACKERS_MAX = 16384,
     PDI_FLOW_ACKERS_MAX = 64,
     PDI_MISSING_MAX = 16384,
-    PDI_FLOW_MISSING_MAX = 64, /* stretches of missing numbers; the lowest is forgotten */
+    PDI_FLOW_MISSING_MAX = 1024, /* stretches of missing numbers; the lowest is forgotten */
+    PDI_BEST_MISSING_MAX = 64,   /* the same of best effort */
     PDI_SESSIONS_MAX = 4096,
     PDI_RESOURCES_MAX = 16384,
     PDI_NAME_UNIT = 32,
@@ -138,6 +139,8 @@ struct pdi_party {
     int64_t silence_ns; /* the least of the longest silences in its sessions */
     uint64_t commits;   /* COMMITs that it has sent, */
     uint8_t commit;     /* and the number of the last */
+    uint64_t cuts;      /* its packets that the snap length has cut */
+    int64_t stopped_ns; /* of the trace, at its last packet */
     uint8_t id_size;
     uint8_t id[16];
 };
@@ -150,13 +153,14 @@ struct pdi_flow {
         lowest;    /* and the one below which nothing is known: the first of this epoch, at first */
     int64_t base;  /* the lowest number whose first transmission may be remembered */
     uint32_t sent; /* units of the pool, PDI_NONE32: none */
-    uint32_t sent_size;        /* numbers they hold: a power of two */
-    uint64_t greetings, lives; /* of its sender, at the last message */
+    uint32_t sent_size;              /* numbers they hold: a power of two */
+    uint64_t greetings, lives, cuts; /* of its sender, at the last message */
     uint32_t epoch;
     uint32_t source, target; /* parties; a group's flow has the group as its target */
     uint16_t conduit;
     uint8_t used, reliable, begun, synched;
     uint8_t zero_wanted; /* somebody has asked for number 0 again */
+    uint8_t asked;       /* and for any since its last message */
     uint8_t seq_bits;
     uint64_t seen;    /* messages in this epoch: for its rate, */
     int64_t begun_ns; /* since then */
@@ -278,6 +282,9 @@ struct pdi_trace {
     struct pdi_pages sent_pages, name_pages;
     struct pdi_slots party_slots, flow_slots, acker_slots, missing_slots, session_slots,
         resource_slots, histogram_slots;
+    int64_t latest_ns;  /* of all packets; PDI_NONE64: there was none */
+    int64_t lease_ns;   /* the longest that was announced */
+    int64_t stopped_ns; /* time in which nothing came from anybody for longer than that */
     uint64_t evicted;   /* tally */
     uint64_t forgotten; /* names, ackers or missing numbers for which there was no room; tally */
     /* the last packet, whose parties nobody sweeps away, and the last message */

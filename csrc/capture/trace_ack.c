@@ -244,6 +244,7 @@ void pdi_ack_count(struct pdi_trace *trace, const struct pdi_trace_packet *packe
     note->epoch = flow->epoch;
     flow->t_acks++;
     flow->zero_wanted |= message->sn == 0 && (message->flags & PYDDSI_M) != 0;
+    flow->asked |= (message->flags & PYDDSI_M) != 0;
     note->ack_usn = unwrapped(flow, message->sn);
     struct pdi_acker *acker = acker_get(trace, flow, index, packet->source);
     if (acker != NULL) {

@@ -90,6 +90,7 @@ bool pdi_flow_set(struct pdi_trace *trace, uint32_t flow, uint32_t source, uint3
         .reliable = reliable,
         .greetings = party->greetings,
         .lives = party->lives,
+        .cuts = party->cuts,
         .seq_bits = party->seq_bits,
     };
     party->flows = flow;
@@ -142,7 +143,7 @@ void pdi_flow_restart(struct pdi_trace *trace, uint32_t index)
     pdi_sent_free(trace, flow);
     pdi_missing_free(trace, flow);
     pdi_ackers_free(trace, flow);
-    flow->zero_wanted = 0;
+    flow->zero_wanted = flow->asked = 0;
     flow->presync = PDI_NONE64;
     flow->asked_ns = PDI_NONE64;
     flow->seen = 0;

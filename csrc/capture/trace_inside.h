@@ -82,6 +82,7 @@ void pdi_sent_note(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn, 
 void pdi_sent_free(struct pdi_trace *trace, struct pdi_flow *flow);
 void pdi_missing_free(struct pdi_trace *trace, struct pdi_flow *flow);
 void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t from, int64_t to);
+bool pdi_missing_has(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn);
 /* Whether the number was missing; it no longer is. */
 bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn);
 /* When a number was first sent, PDI_NONE64 if that is not remembered. */

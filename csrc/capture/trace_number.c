@@ -9,11 +9,17 @@
  * have gone half round is ambiguous: its count is then as good a guess as any, it is no gap, and what is below it now might
  * be anything. A number that does not fit its counter shows that the counter is longer than we knew.
  *
+ * What a snap length has cut off a packet may have been any messages: a number behind it that passes others over is
+ * ambiguous as well.
+ *
  * What is remembered of single numbers, when they were first sent and which are missing, is in trace_sent.c.
  */
 #include "capture/trace_inside.h"
 
 #define PACE_MESSAGES 16U /* what a flow's pace is told from, at least */
+#define ANEW_FIRST                                                                                 \
+    16U              /* the first numbers of a counter, by which it is seen that it begins anew, */
+#define ANEW_BACK 64 /* if they are so far below the highest */
 
 static bool is_data(unsigned kind)
 {
@@ -54,11 +60,7 @@ static bool could_have_wrapped(const struct pdi_flow *flow, const struct pdi_seq
 static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn,
                       const pyddsi_message *message, pyddsi_note *note, int64_t time_ns)
 {
-    if (!flow->reliable) {
-        flow->t_old++;
-        return PDI_SEQ_OLD;
-    }
-    if (usn < flow->lowest) {
+    if (flow->reliable && usn < flow->lowest) {
         flow->t_ambiguous++; /* from before the capture or the epoch began, or forgotten */
         return PDI_SEQ_AMBIGUOUS;
     }
@@ -74,6 +76,10 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
         }
         return PDI_SEQ_FILL;
     }
+    if (!flow->reliable) {
+        flow->t_old++;
+        return PDI_SEQ_OLD;
+    }
     note->since_first_us = pdi_trace_us(pdi_flow_sent(trace, flow, usn), time_ns);
     bool early = !flow->synched || usn <= flow->presync;
     flow->t_repeats++;
@@ -85,15 +91,21 @@ static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t us
     return early ? PDI_SEQ_PRE_SYNC : PDI_SEQ_REPEAT;
 }
 
-/* Whether the counter has begun anew: somebody else runs at this endpoint; or it has greeted somebody and counts from 0
- * again, where 0 is neither the next number nor one that was asked for. */
+/* Whether the counter has begun anew: another life runs at this endpoint; or it has greeted somebody and counts from 0
+ * again, where 0 is neither the next number nor one that was asked for. Its first samples may be lost: so one of its
+ * first numbers will do as well, if that is far below and nothing was asked for. */
 static bool begins_anew(const struct pdi_trace *trace, const struct pdi_flow *flow, uint64_t sn,
                         int64_t usn)
 {
     const struct pdi_party *sender = &trace->parties[flow->source];
-    return sender->lives != flow->lives ||
-           (sn == 0 && flow->highest >= 1 && usn != flow->highest + 1 &&
-            sender->greetings != flow->greetings && !flow->zero_wanted);
+    if (sender->lives != flow->lives) {
+        return true;
+    }
+    if (sender->greetings == flow->greetings || usn == flow->highest + 1) {
+        return false;
+    }
+    return sn == 0 ? flow->highest >= 1 && !flow->zero_wanted
+                   : sn < ANEW_FIRST && flow->highest - usn >= ANEW_BACK && !flow->asked;
 }
 
 /* It may have gone round any number of times: nothing is known of what is below. */
@@ -109,6 +121,21 @@ static void cannot_be(struct pdi_flow *flow, pyddsi_note *note)
 {
     note->event = PDI_SEQ_AMBIGUOUS;
     flow->t_ambiguous++;
+}
+
+/* Numbers between the highest and this one have not come. */
+static void pass_over(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn,
+                      const pyddsi_message *message, pyddsi_note *note)
+{
+    int64_t gap = usn - flow->highest - 1;
+    note->event = PDI_SEQ_GAP;
+    note->gap = (uint32_t)gap;
+    flow->t_gaps++;
+    flow->t_missing += gap;
+    if (is_data(message->kind)) {
+        trace->samples_missing += gap;
+    }
+    pdi_missing_add(trace, flow, flow->highest + 1, usn - 1);
 }
 
 /* Finds the event of a number, and moves the highest. */
@@ -154,26 +181,23 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
         return;
     } else if (usn == flow->highest + 1) {
         note->event = PDI_SEQ_NEXT;
+    } else if (flow->highest - usn >= (int64_t)(seq.half / 4) &&
+               could_have_wrapped(flow, &seq, time_ns) && !pdi_missing_has(trace, flow, usn)) {
+        note->event = PDI_SEQ_AMBIGUOUS;
+        flow->t_ambiguous++;
+        usn += (int64_t)(2 * seq.half);
+        begin_below(trace, flow, usn);
     } else if (usn <= flow->highest) {
         note->event = behind(trace, flow, usn, message, note, time_ns);
         note->usn = usn;
         return;
-    } else if (could_have_wrapped(flow, &seq, time_ns)) {
+    } else if (could_have_wrapped(flow, &seq, time_ns) ||
+               trace->parties[flow->source].cuts != flow->cuts) {
         note->event = PDI_SEQ_AMBIGUOUS;
         flow->t_ambiguous++;
         begin_below(trace, flow, usn);
     } else {
-        int64_t gap = usn - flow->highest - 1;
-        note->event = PDI_SEQ_GAP;
-        note->gap = (uint32_t)gap;
-        flow->t_gaps++;
-        flow->t_missing += gap;
-        if (is_data(message->kind)) {
-            trace->samples_missing += gap;
-        }
-        if (flow->reliable) {
-            pdi_missing_add(trace, flow, flow->highest + 1, usn - 1);
-        }
+        pass_over(trace, flow, usn, message, note);
     }
     note->usn = usn;
     if (flow->reliable) {
@@ -259,7 +283,9 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
     note->epoch = flow->epoch;
     flow->greetings = trace->parties[packet->source].greetings;
     flow->lives = trace->parties[packet->source].lives;
+    flow->cuts = trace->parties[packet->source].cuts;
     flow->zero_wanted = flow->zero_wanted && message->sn != 0;
+    flow->asked = 0;
     flow->seen++;
     flow->begun_ns = flow->begun_ns == PDI_NONE64 ? packet->time_ns : flow->begun_ns;
     flow->last_ns = packet->time_ns;

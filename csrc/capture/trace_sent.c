@@ -108,13 +108,14 @@ static void forget_lowest(struct pdi_trace *trace, struct pdi_flow *flow)
     flow->missing = trace->missing[lowest].next;
     flow->missing_count--;
     pdi_slots_put(&trace->missing_slots, lowest);
-    trace->forgotten++;
+    trace->forgotten += flow->reliable; /* best effort that is so late is of no use to anybody */
 }
 
 /* A place for one more stretch; PDI_NONE32: there is none, and this flow has no other. */
 static uint32_t stretch_get(struct pdi_trace *trace, struct pdi_flow *flow)
 {
-    if (flow->missing_count == PDI_FLOW_MISSING_MAX ||
+    uint32_t most = flow->reliable ? PDI_FLOW_MISSING_MAX : PDI_BEST_MISSING_MAX;
+    if (flow->missing_count >= most ||
         (pdi_slots_full(&trace->missing_slots) && flow->missing != PDI_NONE32)) {
         forget_lowest(trace, flow);
     }
@@ -127,7 +128,7 @@ void pdi_missing_add(struct pdi_trace *trace, struct pdi_flow *flow, int64_t fro
     uint32_t place = stretch_get(trace, flow);
     if (place == PDI_NONE32) {
         flow->lowest = to + 1;
-        trace->forgotten++;
+        trace->forgotten += flow->reliable;
         return;
     }
     trace->missing[place] = (struct pdi_missing){from, to, PDI_NONE32};
@@ -154,6 +155,16 @@ static void split(struct pdi_trace *trace, struct pdi_flow *flow, struct pdi_mis
     trace->missing[upper] = (struct pdi_missing){usn + 1, to, *at};
     *at = upper;
     flow->missing_count++;
+}
+
+bool pdi_missing_has(const struct pdi_trace *trace, const struct pdi_flow *flow, int64_t usn)
+{
+    for (uint32_t i = flow->missing; i != PDI_NONE32; i = trace->missing[i].next) {
+        if (usn >= trace->missing[i].from && usn <= trace->missing[i].to) {
+            return true; /* PDI_FLOW_MISSING_MAX */
+        }
+    }
+    return false;
 }
 
 bool pdi_missing_take(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn)

@@ -182,6 +182,9 @@ static bool silent(struct pdi_trace *trace, uint32_t index, uint32_t party, int6
 void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns)
 {
     struct pdi_party *party = &trace->parties[index];
+    if (__builtin_sub_overflow(time_ns, trace->stopped_ns - party->stopped_ns, &time_ns)) {
+        return;
+    }
     if (time_ns < party->last_ns || time_ns - party->last_ns <= party->silence_ns) {
         return;
     }
@@ -201,9 +204,12 @@ void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns)
 
 /* ---- messages ---- */
 
-static int64_t lease_of(const pyddsi_message *message)
+static int64_t lease_of(struct pdi_trace *trace, const pyddsi_message *message)
 {
-    return message->lease <= INT64_C(40000000000) ? (int64_t)message->lease * 100000000 : 0;
+    int64_t lease_ns =
+        message->lease <= INT64_C(40000000000) ? (int64_t)message->lease * 100000000 : 0;
+    trace->lease_ns = lease_ns > trace->lease_ns ? lease_ns : trace->lease_ns;
+    return lease_ns;
 }
 
 static void keep_id(struct pdi_seen *session, unsigned side, pyddsi_bytes id)
@@ -228,7 +234,7 @@ static void open_seen(struct pdi_trace *trace, const struct pdi_trace_packet *pa
     }
     struct pdi_seen *session = &trace->sessions[index];
     unsigned side = pdi_seen_side(session, packet->source);
-    session->lease_ns[side] = lease_of(message);
+    session->lease_ns[side] = lease_of(trace, message);
     keep_id(session, side, message->id);
     if (session->state == PDI_SESSION_OPENING) {
         session->seq_bits = trace->parties[packet->source].seq_bits;
@@ -248,7 +254,7 @@ static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *
     }
     struct pdi_seen *session = &trace->sessions[index];
     unsigned side = pdi_seen_side(session, packet->source);
-    session->lease_ns[side] = lease_of(message);
+    session->lease_ns[side] = lease_of(trace, message);
     keep_id(session, side, message->acceptor);
     if (session->state == PDI_SESSION_OPENING) {
         session->state = PDI_SESSION_OPEN;

@@ -45,6 +45,8 @@ static void store_parties(struct pdi_store *store, const struct pdi_trace *trace
         pdi_store_put(store, party->seq_bits);
         pdi_store_put(store, party->commit);
         pdi_store_put(store, party->commits);
+        pdi_store_put(store, party->cuts);
+        pdi_store_put_signed(store, party->stopped_ns);
     }
 }
 
@@ -77,7 +79,10 @@ static void load_party(struct pdi_restore *load, struct pdi_trace *trace)
     party->seq_bits = (uint8_t)pdi_store_get(load, PDI_SEQ_BITS_MAX);
     party->commit = (uint8_t)pdi_store_get(load, UINT8_MAX);
     party->commits = pdi_store_get(load, UINT64_MAX);
-    load->bad |= party->seq_bits < PDI_SEQ_BITS_MIN;
+    party->cuts = pdi_store_get(load, UINT64_MAX);
+    party->stopped_ns = pdi_store_get_signed(load);
+    load->bad |= party->seq_bits < PDI_SEQ_BITS_MIN || party->stopped_ns < 0 ||
+                 party->stopped_ns > trace->stopped_ns;
 }
 
 /* ---- flows ---- */
@@ -90,7 +95,8 @@ static void store_flow(struct pdi_store *store, const struct pdi_trace *trace, u
     pdi_store_put(store, flow->target);
     pdi_store_put(store, flow->conduit);
     pdi_store_put(store, (uint64_t)flow->reliable | (uint64_t)flow->begun << 1 |
-                             (uint64_t)flow->synched << 2 | (uint64_t)flow->zero_wanted << 3);
+                             (uint64_t)flow->synched << 2 | (uint64_t)flow->zero_wanted << 3 |
+                             (uint64_t)flow->asked << 4);
     pdi_store_put(store, flow->seq_bits);
     pdi_store_put(store, flow->epoch);
     pdi_store_put_signed(store, flow->highest);
@@ -100,6 +106,7 @@ static void store_flow(struct pdi_store *store, const struct pdi_trace *trace, u
     pdi_store_put_signed(store, flow->presync);
     pdi_store_put(store, flow->greetings);
     pdi_store_put(store, flow->lives);
+    pdi_store_put(store, flow->cuts);
     pdi_store_put(store, flow->synch_greetings);
     pdi_store_put_time(store, flow->last_ns);
     pdi_store_put_time(store, flow->asked_ns);
@@ -202,7 +209,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     uint32_t index = pdi_store_get_index(load, PDI_FLOWS_MAX);
     uint32_t source = pdi_store_get_index(load, PDI_PARTIES_MAX),
              target = pdi_store_get_index(load, PDI_PARTIES_MAX);
-    uint64_t conduit = pdi_store_get(load, UINT16_MAX), flags = pdi_store_get(load, 15);
+    uint64_t conduit = pdi_store_get(load, UINT16_MAX), flags = pdi_store_get(load, 31);
     struct pdi_flow *flow = &trace->flows[index];
     if (load->bad || flow->used || !trace->parties[source].used || !trace->parties[target].used ||
         !pdi_flow_set(trace, index, source, target, conduit, flags & 1)) {
@@ -212,6 +219,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     flow->begun = flags >> 1 & 1;
     flow->synched = flags >> 2 & 1;
     flow->zero_wanted = flags >> 3 & 1;
+    flow->asked = flags >> 4 & 1;
     flow->seq_bits = (uint8_t)pdi_store_get(load, PDI_SEQ_BITS_MAX);
     flow->epoch = (uint32_t)pdi_store_get(load, UINT32_MAX);
     flow->highest = pdi_store_get_signed(load);
@@ -220,6 +228,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
     flow->presync = pdi_store_get_signed(load);
     flow->greetings = pdi_store_get(load, UINT64_MAX);
     flow->lives = pdi_store_get(load, UINT64_MAX);
+    flow->cuts = pdi_store_get(load, UINT64_MAX);
     flow->synch_greetings = pdi_store_get(load, UINT64_MAX);
     flow->last_ns = pdi_store_get_time(load);
     flow->asked_ns = pdi_store_get_time(load);
@@ -340,6 +349,9 @@ static void load_resource(struct pdi_restore *load, struct pdi_trace *trace)
 size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 {
     struct pdi_store store = {.out = out, .room = room};
+    pdi_store_put_time(&store, trace->latest_ns);
+    pdi_store_put_signed(&store, trace->lease_ns);
+    pdi_store_put_signed(&store, trace->stopped_ns);
     store_parties(&store, trace);
     pdi_store_put(&store, trace->flow_slots.used);
     for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
@@ -375,6 +387,10 @@ int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size)
         load_party, load_flow, load_session, load_resource};
     static const uint32_t limits[4] = {PDI_PARTIES_MAX, PDI_FLOWS_MAX, PDI_SESSIONS_MAX,
                                        PDI_RESOURCES_MAX};
+    trace->latest_ns = pdi_store_get_time(&load);
+    trace->lease_ns = pdi_store_get_signed(&load);
+    trace->stopped_ns = pdi_store_get_signed(&load);
+    load.bad |= trace->stopped_ns < 0;
     for (unsigned table = 0; table < 4; table++) {
         uint64_t count = pdi_store_get(&load, limits[table]);
         for (uint64_t i = 0; i < count && !load.bad; i++) {

@@ -68,11 +68,19 @@ def _losses(info: Info) -> Iterator[Finding]:
                 if conduit.missing > 0
                 else "all of them came later"
             )
+            why = (
+                "they were lost before the place of capture, or by the capturing itself"
+                if conduit.missing > 0
+                else "the network or the capturing swapped them"
+                + (
+                    ", or they were lost before the place of capture and repeated"
+                    * conduit.reliable
+                )
+            )
             yield Finding(
                 "gaps",
                 "warning" if conduit.missing > 0 else "note",
-                f"{_flow(conduit)} ({kind}) passed over numbers {_times(conduit.gaps, 'time')}, {rest}: they were lost before the "
-                f"place of capture, or by the capturing itself",
+                f"{_flow(conduit)} ({kind}) passed over numbers {_times(conduit.gaps, 'time')}, {rest}: {why}",
                 conduit.gaps,
                 _packets(conduit.gap_packet),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 2",
@@ -90,8 +98,8 @@ def _losses(info: Info) -> Iterator[Finding]:
             yield Finding(
                 "ambiguous",
                 "warning",
-                f"{_flow(conduit)} has {_times(conduit.ambiguous, 'number')} that cannot be placed: too far from the others, or from "
-                f"before the capture began",
+                f"{_flow(conduit)} has {_times(conduit.ambiguous, 'number')} whose place is unclear: too far from the others, behind a silence in "
+                f"which the counter may have gone round or a packet that a snap length has cut, or from before the capture began",
                 conduit.ambiguous,
                 (),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 7",

@@ -24,8 +24,11 @@ EVENTS = {
 """The values of `seq_event`."""
 
 HISTORY = 8192  # numbers of a flow whose times are remembered
-STRETCHES = 64  # stretches of missing numbers of a flow that are remembered
+STRETCHES = 1024  # stretches of missing numbers of a flow that are remembered,
+BEST_STRETCHES = 64  # and of one of best effort
 PACE_MESSAGES = 16  # what a flow's pace is told from, at least
+ANEW_FIRST = 16  # the first numbers of a counter, by which it is seen that it begins anew,
+ANEW_BACK = 64  # if they are so far below the highest
 FAR = 2**31  # a number as far away as this is not of the counter
 BITS = 14  # of a number, until something else is known
 
@@ -64,7 +67,9 @@ class Flow:
     firsts: dict[int, First] = field(default_factory=dict)
     lives: int = 0  # of the sender, at the last message
     handshakes: int = 0
+    cuts: int = 0
     asked_for_0: bool = False
+    asked: bool = False  # for any number, since the last message
     synch: int | None = None  # handshakes of the sender at the last SYNCH,
     before_synch: int | None = None  # and the highest at the first
     seen: int = 0  # messages of this epoch, when the first came and the last
@@ -80,22 +85,25 @@ class Flow:
         half = 1 << self.bits - 1
         return self.highest + (sn - self.highest + half) % (1 << self.bits) - half
 
-    def place(self, sn: int, now: int | None) -> tuple[int, int | None]:
-        """What a number is to a flow that has begun."""
+    def place(self, sn: int, now: int | None, *, cut: bool = False) -> tuple[int, int | None]:
+        """What a number is to a flow that has begun; cut: the sender's packets were, since the last one."""
         usn = self.unwrap(sn)
         ahead = usn - self.highest
         if abs(ahead) >= FAR:
             return AMBIGUOUS, None
-        if ahead > 1 and self.could_have_wrapped(now):
+        if ahead > 1 and (cut or self.could_have_wrapped(now)):
             return AMBIGUOUS, usn
+        missing = any(low <= usn <= high for low, high in self.stretches)
+        if -ahead >= 1 << self.bits - 3 and not missing and self.could_have_wrapped(now):
+            return AMBIGUOUS, usn + (1 << self.bits)
         if ahead > 0:
             return (NEXT if ahead == 1 else GAP), usn
+        if missing:
+            return FILL, usn
         if not self.reliable:
             return OLD, usn
         if usn < self.lowest:
             return AMBIGUOUS, usn
-        if any(low <= usn <= high for low, high in self.stretches):
-            return FILL, usn
         early = self.synch is None or (self.before_synch is not None and usn <= self.before_synch)
         return (PRE_SYNC if early else REPEAT), usn
 
@@ -115,10 +123,9 @@ class Flow:
         self.highest = usn
 
     def lack(self, low: int, high: int) -> None:
-        """These did not come; of best effort nobody sends them again."""
-        if self.reliable:
-            self.stretches.append((low, high))
-            self._forget()
+        """These did not come."""
+        self.stretches.append((low, high))
+        self._forget()
 
     def fill(self, usn: int) -> None:
         """This one of them came."""
@@ -129,7 +136,7 @@ class Flow:
         self._forget()
 
     def _forget(self) -> None:
-        if len(self.stretches) > STRETCHES:
+        if len(self.stretches) > (STRETCHES if self.reliable else BEST_STRETCHES):
             self.lowest = self.stretches.pop(0)[1] + 1
 
     def begin(self, usn: int) -> None:
@@ -142,7 +149,8 @@ class Flow:
         self.epoch += 1
         self.missing = self.solicits = self.seen = 0
         self.answered = {}
-        self.asked_for_0, self.synch, self.before_synch = False, synch, None
+        self.asked_for_0, self.asked = False, False
+        self.synch, self.before_synch = synch, None
         self.begun_ns = None
 
     def solicit(self, where: Where) -> None:

@@ -17,6 +17,8 @@ from pyddsi import wire
 from pyddsi.capture import Endpoint
 from pyddsi.capture._flow import (
     AMBIGUOUS,
+    ANEW_BACK,
+    ANEW_FIRST,
     BITS,
     EVENTS,
     FAR,
@@ -78,6 +80,7 @@ class _Sender:
     peer_id: bytes | None = None
     lives: int = 0
     handshakes: int = 0
+    cuts: int = 0
     synched: set[int] = field(default_factory=set)
     names: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -129,6 +132,10 @@ class Follower:
             self._acknack(where, message, columns)
         return {name: value for name, value in columns.items() if value is not None}
 
+    def cut(self, source: Endpoint) -> None:
+        """The packet whose messages were the last ones was cut by a snap length."""
+        self._sender(source).cuts += 1
+
     def _sender(self, endpoint: Endpoint) -> _Sender:
         return self._senders.setdefault(endpoint, _Sender())
 
@@ -144,7 +151,10 @@ class Follower:
             word = "reliable" if reliable else "best effort"
             text = f"{source} → {one or 'multicast'} c{conduit} {word}"
             group_conduit = conduit if reliable and one is None else None
-            self._flows[key] = Flow(text, reliable, group_conduit, bits=self._bits(source))
+            cuts = self._sender(source).cuts
+            self._flows[key] = Flow(
+                text, reliable, group_conduit, bits=self._bits(source), cuts=cuts
+            )
         return self._flows[key]
 
     def _told(self, source: Endpoint, conduit: int, to: Endpoint) -> Flow | None:
@@ -237,16 +247,18 @@ class Follower:
                 flow.bits = next(bits for bits in LONGER if sn >> bits == 0)
             event = self._begin(flow, sender, sn)
             if event is None:
-                event, usn = flow.place(sn, where.time_ns)
+                event, usn = flow.place(sn, where.time_ns, cut=sender.cuts != flow.cuts)
             else:
                 usn = sn
         if usn is not None:
             self._take(flow, event, usn, where, columns)
         if sn == 0:
             flow.asked_for_0 = False
+        flow.asked = False
         if message.sync:  # of best effort nobody asks how it was answered
             flow.solicit(where)
         flow.lives, flow.handshakes = sender.lives, sender.handshakes
+        flow.cuts = sender.cuts
         flow.seen += 1
         flow.begun_ns = where.time_ns if flow.begun_ns is None else flow.begun_ns
         flow.last_ns = where.time_ns
@@ -285,13 +297,13 @@ class Follower:
             if flow.synch is None and flow.group_conduit in sender.synched:
                 flow.synch = -1
             return FIRST
-        again = (
-            sn == 0
-            and flow.highest >= 1
-            and sender.handshakes > flow.handshakes
-            and flow.unwrap(sn) != flow.highest + 1
-            and not flow.asked_for_0
-        )
+        usn = flow.unwrap(sn)
+        again = sender.handshakes > flow.handshakes and usn != flow.highest + 1
+        if sn == 0:
+            again = again and flow.highest >= 1 and not flow.asked_for_0
+        else:
+            far = flow.highest - usn >= ANEW_BACK
+            again = again and sn < ANEW_FIRST and far and not flow.asked
         if not again and sender.lives == flow.lives:
             return None
         synch = flow.synch if flow.synch == sender.handshakes else None
@@ -323,6 +335,7 @@ class Follower:
             columns["answer_us"] = micros(flow.solicit_ns, where.time_ns)
         if message.sn == 0 and message.mask is not None:
             flow.asked_for_0 = True
+        flow.asked = flow.asked or message.mask is not None
         if message.sn >> flow.bits:
             return
         if not flow.begun:

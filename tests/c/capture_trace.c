@@ -125,9 +125,11 @@ static void test_events(void)
     data(A, B, 5, 0);
     CHECK_EQ(note.gap, 1);
     data(A, B, 4, 0);
+    CHECK_EQ(note.event, PDI_SEQ_FILL);
+    data(A, B, 4, 0);
     CHECK_EQ(note.event, PDI_SEQ_OLD);
-    CHECK_EQ(trace->samples_missing, 2); /* 8, and 4 of the best effort */
-    CHECK_EQ(trace->samples_filled, 1);
+    CHECK_EQ(trace->samples_missing, 1); /* 8 */
+    CHECK_EQ(trace->samples_filled, 2);
     CHECK_EQ(trace->samples_repeated, 1);
 }
 
@@ -289,8 +291,8 @@ static void test_stretches(void)
     check_data(A, B, 4, PDI_SEQ_REPEAT, 4);
     check_data(A, B, 5, PDI_SEQ_FILL, 5);
     check_data(A, B, 7, PDI_SEQ_FILL, 7);
-    check_data(A, B, 258, PDI_SEQ_GAP, 258);
-    check_data(A, B, 9, PDI_SEQ_FILL, 9); /* 63 again: nothing more was given up */
+    check_data(A, B, 4 * PDI_FLOW_MISSING_MAX + 2, PDI_SEQ_GAP, 4 * PDI_FLOW_MISSING_MAX + 2);
+    check_data(A, B, 9, PDI_SEQ_FILL, 9); /* one is free again: nothing more was given up */
     check_data(A, B, 7, PDI_SEQ_REPEAT, 7);
     CHECK_EQ(trace->forgotten, 1);
 }

@@ -466,8 +466,9 @@ end
 -- follow -----------------------------------------------------------------------------------------------------------------
 
 local HISTORY = 8192     -- numbers of a flow whose times are remembered
-local STRETCHES = 64     -- stretches of missing numbers of a flow that are remembered
+local STRETCHES, BEST_STRETCHES = 1024, 64 -- of missing numbers of a flow that are remembered, and of one of best effort
 local PACE_MESSAGES = 16 -- what a flow's pace is told from, at least
+local ANEW_FIRST, ANEW_BACK = 16, 64 -- the first numbers of a counter that begins anew, if so far below the highest
 local FAR = 2 ^ 31       -- a number as far away as this is not of the counter
 local BITS_MAX = 56
 
@@ -483,7 +484,7 @@ local senders, flows, named_last, calls
 local function sender_of(endpoint)
   local sender = senders[endpoint]
   if not sender then
-    sender = {lives = 0, handshakes = 0, synched = {}, names = {}, flows = {}}
+    sender = {lives = 0, handshakes = 0, cuts = 0, synched = {}, names = {}, flows = {}}
     senders[endpoint] = sender
   end
   return sender
@@ -507,6 +508,7 @@ local function flow_of(way, source, conduit, reliable, to)
   if not flow then
     flow = {epoch = 0, reliable = reliable, text = way .. " c" .. conduit .. (reliable and " reliable" or " best effort")}
     flow.answered, flow.missing, flow.seen, flow.bits = {}, 0, 0, bits_of(source)
+    flow.cuts = sender_of(source).cuts
     flow.group_conduit = reliable and not to and conduit
     flows[key] = flow
     table.insert(sender_of(source).flows, flow)
@@ -537,13 +539,18 @@ local function begins(flow, sender, sn)
     if not flow.synch and sender.synched[flow.group_conduit] then flow.synch = -1 end
     return FIRST
   end
-  local again = sn == 0 and is_above_0(top(flow)) and sender.handshakes > flow.handshakes and not flow.asked_for_0
-    and ahead_of(sn, top(flow), flow.bits) ~= 1
+  local ahead = ahead_of(sn, top(flow), flow.bits)
+  local again = sender.handshakes > flow.handshakes and ahead ~= 1
+  if sn == 0 then
+    again = again and is_above_0(top(flow)) and not flow.asked_for_0
+  else
+    again = again and not is_long(sn) and sn < ANEW_FIRST and -ahead >= ANEW_BACK and not flow.asked
+  end
   if not again and sender.lives == flow.lives then return nil end
   local synch = flow.synch == sender.handshakes and flow.synch or nil
   flow.epoch, flow.synch, flow.before_synch = flow.epoch + 1, synch, nil
   flow.answered, flow.missing, flow.seen, flow.begun = {}, 0, 0, nil
-  flow.solicited, flow.asked_for_0 = nil, nil
+  flow.solicited, flow.asked_for_0, flow.asked = nil, nil, nil
   return RESET
 end
 
@@ -570,7 +577,7 @@ end
 -- A stretch of missing numbers, in its place. The lowest makes room if there are too many.
 local function lack(flow, at, from, to)
   if from <= to then table.insert(flow.stretches, at, {from = from, to = to}) end
-  if #flow.stretches > STRETCHES then flow.lowest = table.remove(flow.stretches, 1).to + 1 end
+  if #flow.stretches > (flow.reliable and STRETCHES or BEST_STRETCHES) then flow.lowest = table.remove(flow.stretches, 1).to + 1 end
 end
 
 local function fill(flow, usn)
@@ -581,15 +588,19 @@ local function fill(flow, usn)
 end
 
 -- What a number is to a flow that has begun, and its distance from the first.
-local function place(flow, sn, now)
+local function place(flow, sn, now, cut)
   local ahead = ahead_of(sn, top(flow), flow.bits)
   if math.abs(ahead) >= FAR then return AMBIGUOUS, nil end
   local usn = flow.highest + ahead
-  if ahead > 1 and could_have_wrapped(flow, now) then return AMBIGUOUS, usn end
+  if ahead > 1 and (cut or could_have_wrapped(flow, now)) then return AMBIGUOUS, usn end
   if ahead > 0 then return ahead == 1 and NEXT or GAP, usn end
+  local missing = stretch_of(flow, usn)
+  if -ahead >= 2 ^ (flow.bits - 3) and not missing and could_have_wrapped(flow, now) then
+    return AMBIGUOUS, usn + 2 ^ flow.bits
+  end
+  if missing then return FILL, usn end
   if not flow.reliable then return OLD, usn end
   if usn < flow.lowest then return AMBIGUOUS, usn end
-  if stretch_of(flow, usn) then return FILL, usn end
   local early = not flow.synch or (flow.before_synch and usn <= flow.before_synch)
   return early and PRE_SYNC or REPEAT, usn
 end
@@ -608,7 +619,7 @@ local function take(flow, event, usn, at, out)
   elseif event == GAP then
     out.gap = usn - flow.highest - 1
     flow.missing = flow.missing + out.gap
-    if flow.reliable then lack(flow, #flow.stretches + 1, flow.highest + 1, usn - 1) end
+    lack(flow, #flow.stretches + 1, flow.highest + 1, usn - 1)
   elseif event == FILL then
     flow.missing = flow.missing - 1
     fill(flow, usn)
@@ -632,12 +643,13 @@ local function count(flow, sender, message, at, out)
     if event then
       flow.origin, flow.covered, usn = sn, 0, 0
     else
-      event, usn = place(flow, sn, at.time)
+      event, usn = place(flow, sn, at.time, sender.cuts ~= flow.cuts)
     end
   end
   if usn then take(flow, event, usn, at, out) end
   if sn == 0 then flow.asked_for_0 = nil end
-  flow.lives, flow.handshakes = sender.lives, sender.handshakes
+  flow.asked = nil
+  flow.lives, flow.handshakes, flow.cuts = sender.lives, sender.handshakes, sender.cuts
   flow.seen, flow.begun, flow.last = flow.seen + 1, flow.begun or at.time, at.time
   out.usn = usn and plus(flow.origin, usn)
   out.epoch, out.seq_event, out["seq.missing"] = flow.epoch, event, flow.missing
@@ -668,6 +680,7 @@ local function acknack(message, at, out)
   end
   local sn = message.values.sn
   if sn == 0 and message.values.mask then flow.asked_for_0 = true end
+  if message.values.mask then flow.asked = true end
   if beyond(sn, flow.bits) then return end
   if not flow.origin then
     out.ack_usn = plus(sn, 0)
@@ -1199,6 +1212,11 @@ local function take(tvb, begin, size, pinfo, tree, call, at)
     if call.new and not message.row.marker then kept.outs[i] = follow(message, at) end
     kept.outs[i] = kept.outs[i] or {}
     contents(message, kept.outs[i])
+  end
+  local cut = wrong and wrong.rule == "CUT" and tvb:len() < tvb:reported_len()
+  if call.new and cut then
+    local sender = sender_of(at.source)
+    sender.cuts = sender.cuts + 1
   end
   local subtree = tree:add(pyddsi, tvb(begin, size))
   for i, message in ipairs(found) do show_message(subtree, tvb, begin, message, kept.outs[i]) end
