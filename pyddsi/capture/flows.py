@@ -186,7 +186,7 @@ class Follower:
                 named = getattr(message, "data_rid", None) or message.rid
                 key = message.space, signed(named)
                 _, anybody = self._names.get(key, (None, None))
-                columns["uri"] = self._sender(where.source).names.get(key, anybody)
+                columns["uri"] = self._sender(where.source).names.get(key, anybody) or None
 
     def _name(self, source: Endpoint, space: int, declaration: wire.Declaration) -> None:
         """What a declaration says of names."""

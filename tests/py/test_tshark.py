@@ -66,6 +66,16 @@ def test_scenario(scenario: str, played: dict[str, Path]) -> None:
     core_columns.compare(played[scenario], load(str(played[scenario])))
 
 
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_hostile(seed: int, tmp_path: Path) -> None:
+    """Endpoints at ports of other protocols would not be read as the profile has it, or names that are empty be names."""
+    path = tmp_path / "hostile.pcap"
+    write_pcap(path, run_scenario("hostile", seed, keep_packets=True).sent)
+    packets = load(str(path))
+    compare(path, packets, "-o", "udp.try_heuristic_first:TRUE")
+    core_columns.compare(path, packets)
+
+
 def test_scenarios_have_everything(played: dict[str, Path]) -> None:
     """The worlds above would leave out a kind of message, or an event."""
     kinds, events, usns = set[int](), set[int](), set[int]()
