@@ -100,6 +100,17 @@ class _Output:
             lib.pyddsi_write_interface(link, out, HEAD_BYTES, at)
             self.file.write(ffi.buffer(out, at[0]))
 
+    def statistics(self, facts: list[Any]) -> None:
+        """What the capturing lost itself, if it says so: it explains gaps. The older format has no place for it."""
+        lost = sum(int(fact.capture_dropped) for fact in facts)
+        if not lost or self.format != FORMATS[".pcapng"]:
+            return
+        frames = sum(int(fact.frames) for fact in facts)
+        last = max((int(fact.last_ns) for fact in facts if fact.last_ns != NONE), default=0)
+        out, at = ffi.new("uint8_t[]", HEAD_BYTES), ffi.new("size_t *")
+        lib.pyddsi_write_statistics(max(0, last), frames + lost, lost, out, HEAD_BYTES, at)
+        self.file.write(ffi.buffer(out, at[0]))
+
 
 class Copier:
     """The copies of one file, or of several that continue each other."""
@@ -270,6 +281,7 @@ def copy(
             raise CaptureError(f"{name} cannot be written on: {error.strerror}") from error
         if not output.links:
             output.link(LINK_ETHERNET)  # nothing was wanted: an empty capture
+        output.statistics([copier.scan.facts() for copier in copiers])
         for copier in copiers:
             done.frames += copier.raw.frames
             done.left_out += copier.raw.left_out

@@ -31,12 +31,16 @@ def _flow(conduit: Conduit) -> str:
 
 
 def _from(endpoint: str) -> str:
-    """What comes from an endpoint, in the words of tshark."""
-    transport = "tcp" if endpoint.startswith("tcp/") else "udp"
+    """What comes from an endpoint, in the words of tshark; flows and sessions do not say by which transport."""
     address, _, port = endpoint.removeprefix("tcp/").rpartition(":")
     address = address.strip("[]")
     version = "ipv6" if ":" in address else "ip"
-    return f"{version}.src == {address} && {transport}.srcport == {port}"
+    return f"{version}.src == {address} && (udp.srcport == {port} || tcp.srcport == {port})"
+
+
+def _frames(numbers: tuple[int, ...]) -> str:
+    """Some frames, in the words of tshark."""
+    return " || ".join(f"frame.number == {number}" for number in numbers)
 
 
 def _flow_filter(conduit: Conduit) -> str:
@@ -133,7 +137,9 @@ def _sessions(info: Info) -> Iterator[Finding]:
     for session in info.sessions:
         packets = _packets(session.open_packet, session.end_packet)
         if session.end == "expired" or session.given_up:
-            shown = "" if session.quiet is None else _from(session.quiet[0])
+            shown = _frames(packets)
+            if session.quiet is not None:
+                shown = " || ".join([f"({_from(session.quiet[0])})", *filter(None, [shown])])
             yield Finding("expired", "error", _silence(session), 1, packets, shown)
         elif session.end == "refused":
             why = REASONS.get(session.reason, f"reason {session.reason}")
@@ -167,17 +173,17 @@ EVENTS: dict[str, tuple[str, str, str]] = {
     "malformed": (
         "error",
         "{} broke a rule of the protocol; `pyddsi decode` shows which",
-        "pyddsi.malformed",
+        "pyddsi.expert.malformed",
     ),
     "unknown_kind": (
         "error",
         "{} held a kind of message that nobody knows, or that its sender did not announce",
-        "pyddsi.malformed",
+        "pyddsi.expert.malformed",
     ),
     "truncated": (
         "warning",
         "{} was cut by the snap length of the capture; capture with -s 0",
-        "pyddsi.truncated",
+        "pyddsi.expert.truncated",
     ),
     "stall": (
         "warning",

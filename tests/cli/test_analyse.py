@@ -103,7 +103,8 @@ def test_loss() -> None:
     assert "2 peers exchanged 1,813 messages in 3.0 s, over 1 session." in page.text
     assert "126 samples (7.9%) were sent again after going by." in page.text
     finding = page.text.index("repeated 126 messages (7.9%)")
-    shown = "ip.src == 10.77.0.1 && udp.srcport == 35402 && pyddsi.conduit == 0 && pyddsi.seq_event == 3"
+    sender = "ip.src == 10.77.0.1 && (udp.srcport == 35402 || tcp.srcport == 35402)"
+    shown = f"{sender} && pyddsi.conduit == 0 && pyddsi.seq_event == 3"
     assert finding < page.text.index("Frame 326.") < page.text.index(f"tshark -Y '{shown}'")
     assert page.headings == [
         "Messages a second, by resource",
@@ -139,7 +140,10 @@ def test_killed(killed: Path, capsys: Captured) -> None:
         in page.text
     )
     address, port = found[0].split(":")
-    assert f"tshark -Y 'ip.src == {address} && udp.srcport == {port}'" in page.text
+    assert (
+        f"tshark -Y '(ip.src == {address} && (udp.srcport == {port} || tcp.srcport == {port}))"
+        in page.text
+    )
     lanes = [text for text in page.texts if "of lease" in text]
     assert len(lanes) == 3
     assert sum(lane.startswith(("expired, silence", "given up, silence")) for lane in lanes) == 2
