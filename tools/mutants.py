@@ -745,13 +745,6 @@ MUTANTS = [
         "history",
     ),
     Mutant(
-        "history: an answer to a former reader counts",
-        "node",
-        "reader->born < question && pdi_bitset_test(",
-        "pdi_bitset_test(",
-        "history",
-    ),
-    Mutant(
         "history: put does not wait for late joiners",
         "node",
         "(publisher->reliable && !pdi_shelf_caught_up(node, publisher, now))",
@@ -770,13 +763,6 @@ MUTANTS = [
         "node",
         "(kind == PDI_TAKER_PEER ? puller->peer == remote->peer : puller->serial == remote->serial)",
         "puller->serial == remote->serial",
-        "history",
-    ),
-    Mutant(
-        "history: selections have the sender look at what is kept",
-        "node",
-        "(remote->predicate == NULL || gets_all(node, publisher, remote->peer) ||",
-        "(remote->predicate == NULL ||",
         "history",
     ),
     Mutant(
