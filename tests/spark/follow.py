@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyddsi import capture
-from pyddsi.capture._files import is_named, order_of
+from pyddsi.capture._files import is_named, order_of, series_of
 from tests.capture.traffic import traffic
 from tests.spark.recorders import by_pyddsi
 
@@ -158,9 +158,13 @@ def _rows(table: object) -> Counter[Key]:
 
 
 def _books(room: Path) -> Counter[Key]:
+    """What one reader of each recording says: whose packets are ours, earlier files tell."""
+    recordings: dict[str, list[str]] = {}
+    for path in sorted((room / "all").iterdir(), key=lambda path: order_of(path.name)):
+        recordings.setdefault(series_of(str(path))[0], []).append(str(path))
     wanted: Counter[Key] = Counter()
-    for path in (room / "all").iterdir():
-        wanted += _rows(capture.open(str(path)).table("messages", COLUMNS))
+    for files in recordings.values():
+        wanted += _rows(capture.open(files).table("messages", COLUMNS))
     return wanted
 
 
