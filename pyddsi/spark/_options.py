@@ -38,7 +38,6 @@ class Asked:
     columns: names in their order; None: the usual ones
     split_bytes: of a partition; None: as the size of the capture suggests
     settings: how captures are read, as `pyddsi.capture.open` takes it
-    times: outside of which no row can be, in nanoseconds: chunks that have none need not be read
     payload: bytes of each; None: no column of them unless it is named
     """
 
@@ -50,8 +49,6 @@ class Asked:
     start: str | None = None
     stop: str | None = None
     where: str | None = None
-    times: tuple[int, int] = (-(2**63), 2**63 - 1)
-    pushdown: bool = False
     failfast: bool = False
     payload: int | None = None
     window: float = 1.0
@@ -164,7 +161,6 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "from": _text,
     "to": _text,
     "where": _text,
-    "pushdown": _switch,
     "mode": _one_of("permissive", "failfast"),
     "payload": _payload,
     "addresses": _one_of("id", "string"),
@@ -295,7 +291,6 @@ def read(options: Mapping[str, str]) -> Asked:
         start=values.get("from"),
         stop=values.get("to"),
         where=values.get("where"),
-        pushdown=values.get("pushdown", False),
         failfast=values.get("mode") == "failfast",
         payload=values.get("payload"),
         window=values.get("window", 1.0),

@@ -215,9 +215,8 @@ class _Planner:
 
     def ranges(self, group: list[Member]) -> Iterator[Run]:
         """A recording, cut where its index says. What happened may be told later than it was, so events end nowhere."""
-        start = max(self.request.start_ns, self.asked.times[0])
-        stop = min(self.request.stop_ns, self.asked.times[1])
-        stop = EVER if self.asked.table == "events" else stop
+        start = self.request.start_ns
+        stop = EVER if self.asked.table == "events" else self.request.stop_ns
         indexes = self.asked.open(tuple(map(_path, group))).indexes()
         for index, member in zip(indexes, group, strict=True):
             if index.origin == "rebuilt":

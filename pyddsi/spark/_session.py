@@ -28,11 +28,7 @@ from pyddsi.spark.source import CaptureSource
 __all__ = ["read", "register", "session"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-ALWAYS = {
-    "spark.sql.session.timeZone": "UTC",
-    PUSHDOWN: "true",
-}  # so that the option pushdown can be used
+ALWAYS = {"spark.sql.session.timeZone": "UTC"}
 BEGINNING = {"spark.python.unix.domain.socket.enabled": "true"}  # can only be set as Spark begins
 LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",

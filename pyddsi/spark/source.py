@@ -9,12 +9,13 @@ The source `pyddsi`: captures as DataFrames.
 
 Spark finds it by the module `pyspark_pyddsi`, or is told by `pyddsi.spark.register(spark)`; it makes and pickles these objects in
 processes of its own, so that they hold nothing but what was asked. What Spark does not do: tell which columns of a `select` are
-wanted (name them by a schema, or the option `columns`), and hand filters over unless it is set up so (option `pushdown`).
+wanted (name them by a schema, or the option `columns`). It would hand filters over, and they are not taken: Spark keeps what it has
+planned with a filter, and gives it to the next query of the same DataFrame, or of the same view, that has none. `where` filters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -29,7 +30,7 @@ from pyddsi.spark._options import Asked, read
 from pyddsi.spark._parts import Part, batch_parts
 from pyddsi.spark.schema import arrow_schema, checked, schema_of
 
-__all__ = ["CaptureReader", "CaptureSource", "FilteringReader"]
+__all__ = ["CaptureReader", "CaptureSource"]
 
 
 class CaptureSource(DataSource):
@@ -49,8 +50,8 @@ class CaptureSource(DataSource):
         return schema_of(self.asked.table, self.asked.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a query. Spark refuses a reader that takes filters unless its setting allows them: hence two."""
-        return (FilteringReader if self.asked.pushdown else CaptureReader)(self.asked, schema)
+        """For a query."""
+        return CaptureReader(self.asked, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For a stream."""
@@ -85,14 +86,3 @@ class CaptureReader(DataSourceReader):
         if self.asked.table == "files":
             return read_files(partition, schema, self.asked, settings)
         return read_part(partition, schema, settings, failfast=self.asked.failfast)
-
-
-class FilteringReader(CaptureReader):
-    """One that takes filters: what the core can check exactly is not checked again."""
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Keep those that can be kept, and hand back the others."""
-        from pyddsi.spark._filters import pushed  # noqa: PLC0415 - for these alone
-
-        self.asked, left = pushed(self.asked, filters)
-        return left

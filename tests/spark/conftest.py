@@ -13,7 +13,7 @@ import pyddsi.spark
 from tests.spark.frames import CONF
 
 # What an older Spark cannot be asked for, with `./run spark VERSION`.
-FROM = {"test_filters.py": (4, 1), "test_limits.py": (4, 2)}
+FROM = {"test_limits.py": (4, 2)}
 HERE = tuple(map(int, pyspark.__version__.split(".")[:2]))
 collect_ignore = [name for name, version in FROM.items() if version > HERE]
 
