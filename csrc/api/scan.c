@@ -209,10 +209,13 @@ int pyddsi_scan_input(pyddsi_scan *scan, const uint8_t *data, size_t size, size_
     return pdi_scan_input(scan->core, data, size, used);
 }
 
-void pyddsi_scan_file(pyddsi_scan *scan, int32_t number)
+void pyddsi_scan_file(pyddsi_scan *scan, int32_t number, int32_t recording)
 {
     pdi_container_init(&scan->core->container);
     scan->core->options.file = number;
+    scan->core->options.recording = recording;
+    scan->core->trace->file = number;
+    scan->core->trace->files++;
 }
 
 void pyddsi_scan_limit(pyddsi_scan *scan, uint64_t offset)

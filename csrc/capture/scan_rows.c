@@ -212,6 +212,7 @@ void pdi_rows_place(const struct pdi_scan *scan, struct pdi_row_packet *place)
     place->offset = scan->packet_offset;
     place->ts_ns = scan->packet.time_ns;
     place->file = (uint32_t)scan->options.file;
+    place->recording = (uint32_t)scan->options.recording;
     place->source = scan->packet_source;
     place->target = scan->packet_target;
     place->src_ep = source->ep;
@@ -299,6 +300,7 @@ void pdi_rows_events(struct pdi_scan *scan)
         if (scan->facts.event_packet[event->type] == 0) {
             scan->facts.event_packet[event->type] = scan->packet.number;
             scan->facts.event_ns[event->type] = event->time_ns;
+            scan->facts.event_file[event->type] = scan->options.file;
         }
         if (scan->sink == NULL || scan->options.table != PYDDSI_TABLE_EVENTS ||
             !pdi_scan_in_time(scan, event->time_ns)) {
@@ -339,6 +341,7 @@ void pdi_rows_frame(const struct pdi_scan *scan, struct pdi_row_packet *place)
         .source = carried->source,
         .target = carried->target,
         .file = (uint32_t)scan->options.file,
+        .recording = (uint32_t)scan->options.recording,
         .iface = frame->interface,
         .cap_len = frame->size,
         .payload_len = carried->size,

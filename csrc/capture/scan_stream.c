@@ -38,6 +38,7 @@ static void broken(struct pdi_scan *scan, struct pdi_stream_seen *stream, enum p
         scan->facts.by_decode[PYDDSI_DECODE_STREAM]++;
         if (scan->facts.stream_packet == 0) {
             scan->facts.stream_packet = scan->part.number;
+            scan->facts.stream_file = scan->options.file;
         }
     }
 }

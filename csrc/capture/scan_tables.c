@@ -20,7 +20,7 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
     const struct pdi_histograms *histograms =
         flow->histogram != PDI_NONE32 ? &trace->histograms[flow->histogram] : NULL;
     struct pdi_row_flow *row = pdi_sink_row(scan->sink);
-    row->file = (uint32_t)scan->options.file;
+    row->recording = (uint32_t)scan->options.recording;
     row->epoch = flow->epoch;
     row->flow = flow->id;
     row->src_ep = source->ep;
@@ -48,7 +48,9 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
     row->nacked = flow->t_nacked;
     row->synchs = flow->t_synchs;
     row->outstanding = flow->t_outstanding;
+    row->gap_file = (uint32_t)flow->t_gap_file;
     row->gap_pkt = flow->t_gap_packet;
+    row->repeat_file = (uint32_t)flow->t_repeat_file;
     row->repeat_pkt = flow->t_repeat_packet;
     row->answer = histograms != NULL ? histograms->answer : NULL;
     row->delivery = histograms != NULL ? histograms->delivery : NULL;
@@ -64,13 +66,21 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The number of the file that was read when so many of the recording had begun, since its files have numbers in a row. */
+static uint32_t file_of(const struct pdi_scan *scan, uint32_t files)
+{
+    uint32_t since = files != 0 ? scan->trace->files - files : 0;
+    return (uint32_t)scan->options.file - since;
+}
+
 void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
 {
     const struct pdi_trace *trace = scan->trace;
     const struct pdi_seen *session = &trace->sessions[index];
     struct pdi_row_session *row = pdi_sink_row(scan->sink);
     int64_t margin = INT64_MAX;
-    row->file = (uint32_t)scan->options.file;
+    row->file = file_of(scan, session->end != PDI_END_NOT ? session->end_files : 0);
+    row->recording = (uint32_t)scan->options.recording;
     row->number = session->number;
     row->session = session->id;
     for (unsigned side = 0; side < 2; side++) {
@@ -89,7 +99,9 @@ void pdi_rows_session(struct pdi_scan *scan, uint32_t index)
     row->open_ns = session->open_ns;
     row->accept_ns = session->accept_ns;
     row->end_ns = session->end_ns;
+    row->until_ns = session->end_ns != PDI_NONE64 ? session->end_ns : scan->latest_ns;
     row->end = session->end != PDI_END_NOT ? pdi_seen_end_name(session->end) : "capture_end";
+    row->open_file = file_of(scan, session->open_files);
     row->open_pkt = session->open_packet;
     row->end_pkt = session->end_packet;
     row->seq_bits = session->seq_bits;
@@ -103,6 +115,7 @@ void pdi_rows_resource(struct pdi_scan *scan, uint32_t index)
     const struct pdi_resource *resource = &trace->resources[index];
     struct pdi_row_resource *row = pdi_sink_row(scan->sink);
     row->file = (uint32_t)scan->options.file;
+    row->recording = (uint32_t)scan->options.recording;
     row->rid = pdi_table_id(resource->rid);
     row->from_ns = resource->from_ns;
     row->until_ns = resource->until_ns;
@@ -118,7 +131,7 @@ void pdi_rows_party(struct pdi_scan *scan, uint32_t index)
 {
     const struct pdi_party *party = &scan->trace->parties[index];
     struct pdi_row_endpoint *row = pdi_sink_row(scan->sink);
-    row->file = (uint32_t)scan->options.file;
+    row->recording = (uint32_t)scan->options.recording;
     row->ep = party->ep;
     row->packets = party->packets;
     row->bytes = party->bytes;
@@ -144,7 +157,7 @@ void pdi_rows_rates(struct pdi_scan *scan)
             continue;
         }
         struct pdi_row_rate *row = pdi_sink_row(scan->sink);
-        row->file = (uint32_t)scan->options.file;
+        row->recording = (uint32_t)scan->options.recording;
         row->window_ns = rate->window_ns;
         row->flow = rate->flow;
         row->rid = rate->rid;
@@ -245,7 +258,8 @@ static void silences(struct pdi_scan *scan)
         *pdi_sink_packet(scan->sink) =
             (struct pdi_row_packet){.pkt = scan->container.frames,
                                     .ts_ns = scan->facts.last_ns,
-                                    .file = (uint32_t)scan->options.file};
+                                    .file = (uint32_t)scan->options.file,
+                                    .recording = (uint32_t)scan->options.recording};
     }
     pdi_trace_finish(scan->trace, scan->finish_at++, scan->latest_ns);
     pdi_rows_events(scan);

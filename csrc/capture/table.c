@@ -9,8 +9,13 @@
 #define OF_PACKET(n, t, ty, nu, de, lo, me)                                                        \
     {{n, t, PYDDSI_COLUMN_##ty, nu, de}, PDI_LOAD_##lo, 1, offsetof(struct pdi_row_packet, me)}
 
+#define RECORDING_TEXT                                                                             \
+    "number of the first file of its recording; a flow, a resource or an endpoint of one "         \
+    "recording "                                                                                   \
+    "is another in the next"
 #define FILE_OF_PACKET                                                                             \
-    OF_PACKET("file", "number of the file among those that are read", INT32, 0, 0, U32, file)
+    OF_PACKET("file", "number of the file among those that are read", INT32, 0, 0, U32, file),     \
+        OF_PACKET("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording)
 #define PKT_OF_PACKET                                                                              \
     OF_PACKET("pkt", "number of the frame in its file, from 1, as Wireshark counts", INT64, 0, 0,  \
               I64, pkt)
@@ -139,7 +144,7 @@ static const struct pdi_column events[] = {
 
 #define F(n, t, ty, nu, de, lo, me) COLUMN(n, t, ty, nu, de, lo, pdi_row_flow, me)
 static const struct pdi_column flows[] = {
-    F("file", "number of the file among those that are read", INT32, 0, 0, U32, file),
+    F("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording),
     F("flow", "number of the flow", INT64, 0, 0, I64, flow),
     F("epoch", "how often its counter had begun anew", INT32, 0, 0, U32, epoch),
     F("src_ep", "who sends", INT64, 0, 0, I64, src_ep),
@@ -175,9 +180,14 @@ static const struct pdi_column flows[] = {
     F("outstanding_max",
       "most messages that a SYNCH named as not acknowledged; greatest over ranges", INT64, 0, 0,
       I64, outstanding),
-    F("gap_pkt", "first frame with a gap before it; least over ranges", INT64, 1, 0, ID, gap_pkt),
-    F("repeat_pkt", "first frame with a repeat that is not pre-sync; least over ranges", INT64, 1,
-      0, ID, repeat_pkt),
+    F("gap_file", "number of the file with the frame gap_pkt; 0 without one", INT32, 0, 0, U32,
+      gap_file),
+    F("gap_pkt", "first frame with a gap before it; the first of all over ranges", INT64, 1, 0, ID,
+      gap_pkt),
+    F("repeat_file", "number of the file with the frame repeat_pkt; 0 without one", INT32, 0, 0,
+      U32, repeat_file),
+    F("repeat_pkt", "first frame with a repeat that is not pre-sync; the first of all over ranges",
+      INT64, 1, 0, ID, repeat_pkt),
     F("answer_hist",
       "answers by their time (log-linear, csrc/base/histogram.h): added place by place", COUNTS, 1,
       1, COUNTS, answer),
@@ -188,7 +198,8 @@ static const struct pdi_column flows[] = {
 
 #define S(n, t, ty, nu, de, lo, me) COLUMN(n, t, ty, nu, de, lo, pdi_row_session, me)
 static const struct pdi_column sessions[] = {
-    S("file", "number of the file in which it ends", INT32, 0, 0, U32, file),
+    S("file", "number of the file in which it ends, or of the last", INT32, 0, 0, U32, file),
+    S("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording),
     S("session", "number of the session", INT64, 0, 0, I64, session),
     S("number", "how many these two had before", INT32, 0, 0, U32, number),
     S("opener_ep", "who opened it", INT64, 0, 0, I64, ep[0]),
@@ -202,6 +213,8 @@ static const struct pdi_column sessions[] = {
     S("open_ns", "when it was asked for, nanoseconds since 1970", INT64, 1, 0, I64, open_ns),
     S("accept_ns", "when it was accepted; null: never", INT64, 1, 0, I64, accept_ns),
     S("end_ns", "when it ended; null: it had not", INT64, 1, 0, I64, end_ns),
+    S("until_ns", "until when it was followed: when it ended, or when its recording did", INT64, 1,
+      0, I64, until_ns),
     S("end",
       "closed, expired, moved, again (opened anew without a farewell), refused, evicted, "
       "capture_end",
@@ -211,15 +224,17 @@ static const struct pdi_column sessions[] = {
     S("acceptor_silence_us", "longest silence of the acceptor", INT64, 0, 0, I64, silence_us[1]),
     S("margin_us", "least distance of a silence to its lease; negative: it was longer", INT64, 1, 0,
       I64, margin_us),
+    S("open_file", "number of the file with the frame open_pkt", INT32, 0, 0, U32, open_file),
     S("open_pkt", "frame that asked for it, or accepted it", INT64, 1, 0, ID, open_pkt),
-    S("end_pkt", "frame that ended it, or showed that it had ended", INT64, 1, 0, ID, end_pkt),
+    S("end_pkt", "frame that ended it, or showed that it had ended; of the file `file`", INT64, 1,
+      0, ID, end_pkt),
     S("opener", "the opener as address:port", TEXT, 1, 1, ENDPOINT, end_of[0]),
     S("acceptor", "the acceptor as address:port", TEXT, 1, 1, ENDPOINT, end_of[1]),
 };
 
 #define R(n, t, ty, nu, de, lo, me) COLUMN(n, t, ty, nu, de, lo, pdi_row_rate, me)
 static const struct pdi_column rates[] = {
-    R("file", "number of the file among those that are read", INT32, 0, 0, U32, file),
+    R("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording),
     R("window", "beginning of the window (option window)", TIME, 1, 0, TIME, window_ns),
     R("flow", "flow that carried it", INT64, 0, 0, I64, flow),
     R("rid", "resource; null: named in the message itself", INT64, 1, 0, I64, rid),
@@ -231,7 +246,9 @@ static const struct pdi_column rates[] = {
 
 #define N(n, t, ty, nu, de, lo, me) COLUMN(n, t, ty, nu, de, lo, pdi_row_resource, me)
 static const struct pdi_column resources[] = {
-    N("file", "number of the file among those that are read", INT32, 0, 0, U32, file),
+    N("file", "number of the file in which it was taken back, or else of the last", INT32, 0, 0,
+      U32, file),
+    N("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording),
     N("rid", "number of the resource; a selection's is negative", INT64, 0, 0, I64, rid),
     N("space", "resource space", INT32, 0, 0, U8, space),
     N("kind", "1 resource, 4 selection", INT8, 0, 0, U8, kind),
@@ -273,7 +290,7 @@ static const struct pdi_column declarations[] = {
 
 #define P(n, t, ty, nu, de, lo, me) COLUMN(n, t, ty, nu, de, lo, pdi_row_endpoint, me)
 static const struct pdi_column endpoints[] = {
-    P("file", "number of the file among those that are read", INT32, 0, 0, U32, file),
+    P("recording", RECORDING_TEXT, INT32, 0, 0, U32, recording),
     P("ep", "number of the endpoint", INT64, 0, 0, I64, ep),
     P("address", "its address", TEXT, 0, 0, ADDRESS, at),
     P("port", "its port", INT32, 0, 0, I64, port),

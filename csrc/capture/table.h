@@ -51,7 +51,7 @@ struct pdi_row_packet {
     uint64_t src_ep, dst_ep; /* PDI_NONE64: of none */
     pyddsi_bytes payload;
     pyddsi_endpoint source, target;
-    uint32_t file, iface, cap_len, payload_len, messages;
+    uint32_t file, recording, iface, cap_len, payload_len, messages;
     int64_t wire_len;
     uint16_t vlan;
     uint8_t ip, protocol, multicast, fragment, direction, decode;
@@ -82,7 +82,7 @@ struct pdi_row_event {
 
 struct pdi_row_flow {
     uint32_t packet;
-    uint32_t file, epoch;
+    uint32_t recording, epoch, gap_file, repeat_file;
     uint64_t flow, src_ep, dst_ep;
     pyddsi_endpoint source, target;
     int64_t first_ns, last_ns, first_usn, last_usn, missing;
@@ -95,11 +95,11 @@ struct pdi_row_flow {
 
 struct pdi_row_session {
     uint32_t packet;
-    uint32_t file, number;
+    uint32_t file, recording, number, open_file;
     uint64_t session, ep[2];
     pyddsi_endpoint end_of[2];
     pyddsi_bytes id[2];
-    int64_t open_ns, accept_ns, end_ns, lease_ms[2], silence_us[2], margin_us;
+    int64_t open_ns, accept_ns, end_ns, until_ns, lease_ms[2], silence_us[2], margin_us;
     uint64_t open_pkt, end_pkt;
     const char *end;
     uint8_t seq_bits, reason;
@@ -107,7 +107,7 @@ struct pdi_row_session {
 
 struct pdi_row_rate {
     uint32_t packet;
-    uint32_t file;
+    uint32_t recording;
     int64_t window_ns;
     uint64_t flow, messages, bytes, repeats;
     int64_t rid;
@@ -116,7 +116,7 @@ struct pdi_row_rate {
 
 struct pdi_row_resource {
     uint32_t packet;
-    uint32_t file;
+    uint32_t file, recording;
     int64_t rid, from_ns, until_ns;
     uint64_t ep;
     pyddsi_endpoint declarer;
@@ -135,7 +135,7 @@ struct pdi_row_declaration {
 
 struct pdi_row_endpoint {
     uint32_t packet;
-    uint32_t file;
+    uint32_t recording;
     uint64_t ep, packets, bytes;
     pyddsi_endpoint at;
     pyddsi_bytes id;

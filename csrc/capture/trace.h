@@ -168,7 +168,8 @@ struct pdi_flow {
     int64_t asked_ns; /* the last S or SYNCH that wants an answer */
     uint64_t asks;
     /* tallies of the same */
-    uint64_t t_packet; /* the last packet counted */
+    uint64_t t_packet; /* the last packet counted, */
+    int32_t t_file;    /* and its file */
     uint64_t t_messages, t_samples, t_bytes, t_packets;
     int64_t t_first_ns, t_last_ns;
     int64_t t_first_usn, t_last_usn;
@@ -185,6 +186,7 @@ struct pdi_flow {
     uint64_t t_gaps, t_repeats, t_presync, t_fills, t_old, t_acks, t_nacks, t_nacked, t_synchs,
         t_outstanding, t_ambiguous, t_resets;
     uint64_t t_gap_packet, t_repeat_packet; /* the first with one that is not pre-sync; 0: none */
+    int32_t t_gap_file, t_repeat_file;      /* and the files they are in */
     int64_t t_missing; /* below 0 in a range that fills what was missing before it */
 };
 
@@ -208,7 +210,8 @@ struct pdi_seen {
     int64_t lease_ns[2];
     uint32_t party[2];
     uint32_t next[2];                 /* of the same opener, of the same acceptor */
-    uint64_t open_packet, end_packet; /* frames that show it; 0: none */
+    uint64_t open_packet, end_packet; /* frames that show it; 0: none, */
+    uint32_t open_files, end_files;   /* and how many files had begun by then */
     uint32_t number;                  /* of these two, from 0 */
     uint8_t id_of[2][16];
     uint8_t id_size[2];
@@ -290,6 +293,8 @@ struct pdi_trace {
     /* the last packet, whose parties nobody sweeps away, and the last message */
     uint32_t busy[2];
     uint64_t packet_number;
+    int32_t file;   /* that is read, */
+    uint32_t files; /* and how many of this recording have begun: carried on */
     struct pdi_event events[PDI_EVENTS_MAX];
     uint32_t event_count;
     /* tallies */

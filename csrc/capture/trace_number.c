@@ -209,11 +209,12 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
 }
 
 static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
-                  const pyddsi_message *message, const pyddsi_note *note)
+                  const pyddsi_message *message, const pyddsi_note *note, int32_t file)
 {
     flow->t_messages++;
-    flow->t_packets += flow->t_packet != packet->number;
+    flow->t_packets += flow->t_packet != packet->number || flow->t_file != file;
     flow->t_packet = packet->number;
+    flow->t_file = file;
     if (is_data(message->kind)) {
         flow->t_samples++;
         flow->t_bytes += pdi_trace_payload(message);
@@ -226,9 +227,11 @@ static void tally(struct pdi_flow *flow, const struct pdi_trace_packet *packet,
     }
     if (note->event == PDI_SEQ_GAP && flow->t_gap_packet == 0) {
         flow->t_gap_packet = packet->number;
+        flow->t_gap_file = file;
     }
     if (note->event == PDI_SEQ_REPEAT && flow->t_repeat_packet == 0) {
         flow->t_repeat_packet = packet->number;
+        flow->t_repeat_file = file;
     }
     if (note->usn == PDI_NONE64) {
         return;
@@ -293,7 +296,7 @@ void pdi_flow_count(struct pdi_trace *trace, const struct pdi_trace_packet *pack
         flow->asked_ns = packet->time_ns;
         flow->asks++;
     }
-    tally(flow, packet, message, note);
+    tally(flow, packet, message, note, trace->file);
     if (note->event != PDI_SEQ_NEXT && note->event != PDI_SEQ_FIRST && note->event != PDI_SEQ_OLD) {
         tell(trace, flow, note, packet->time_ns);
     }

@@ -97,6 +97,7 @@ static uint32_t make(struct pdi_trace *trace, uint32_t opener, uint32_t acceptor
         .lease_ns = {PDI_NONE64, PDI_NONE64},
         .party = {opener, acceptor},
         .open_packet = trace->packet_number,
+        .open_files = trace->files,
         .number = number,
         .state = PDI_SESSION_OPENING,
         .seq_bits = trace->parties[opener].seq_bits,
@@ -142,6 +143,7 @@ void pdi_seen_end(struct pdi_trace *trace, uint32_t index, unsigned end, int64_t
     session->end = (uint8_t)end;
     session->end_ns = time_ns;
     session->end_packet = trace->packet_number;
+    session->end_files = trace->files;
     part(trace, session->party[0], session->party[1]);
     part(trace, session->party[1], session->party[0]);
 }

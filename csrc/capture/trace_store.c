@@ -271,6 +271,8 @@ static void store_sessions(struct pdi_store *store, const struct pdi_trace *trac
         }
         pdi_store_put(store, session->open_packet);
         pdi_store_put(store, session->end_packet);
+        pdi_store_put(store, session->open_files);
+        pdi_store_put(store, session->end_files);
         pdi_store_put(store, session->number);
         pdi_store_put(store, session->state);
         pdi_store_put(store, session->end);
@@ -300,6 +302,8 @@ static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
     }
     session->open_packet = pdi_store_get(load, UINT64_MAX);
     session->end_packet = pdi_store_get(load, UINT64_MAX);
+    session->open_files = (uint32_t)pdi_store_get(load, trace->files);
+    session->end_files = (uint32_t)pdi_store_get(load, trace->files);
     session->number = (uint32_t)pdi_store_get(load, UINT32_MAX);
     session->state = (uint8_t)pdi_store_get(load, PDI_SESSION_ENDED);
     session->end = (uint8_t)pdi_store_get(load, PDI_END_COUNT - 1);
@@ -349,6 +353,7 @@ static void load_resource(struct pdi_restore *load, struct pdi_trace *trace)
 size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 {
     struct pdi_store store = {.out = out, .room = room};
+    pdi_store_put(&store, trace->files);
     pdi_store_put_time(&store, trace->latest_ns);
     pdi_store_put_signed(&store, trace->lease_ns);
     pdi_store_put_signed(&store, trace->stopped_ns);
@@ -387,6 +392,7 @@ int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size)
         load_party, load_flow, load_session, load_resource};
     static const uint32_t limits[4] = {PDI_PARTIES_MAX, PDI_FLOWS_MAX, PDI_SESSIONS_MAX,
                                        PDI_RESOURCES_MAX};
+    trace->files = (uint32_t)pdi_store_get(&load, INT32_MAX);
     trace->latest_ns = pdi_store_get_time(&load);
     trace->lease_ns = pdi_store_get_signed(&load);
     trace->stopped_ns = pdi_store_get_signed(&load);

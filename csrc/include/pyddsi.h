@@ -1311,12 +1311,13 @@ typedef struct {
 } pyddsi_where;
 
 typedef struct {
-    int table;        /* enum pyddsi_table */
-    uint64_t columns; /* bits: which of its columns are wanted */
-    int32_t file;     /* what the column `file` holds */
-    uint32_t rows;    /* of a batch, about; 0: 65536 */
-    uint8_t seq_bits; /* of all sessions; 0: as they announce */
-    uint8_t learn;    /* 1: find speakers by the looks of their handshakes as well */
+    int table;         /* enum pyddsi_table */
+    uint64_t columns;  /* bits: which of its columns are wanted */
+    int32_t file;      /* what the column `file` holds, */
+    int32_t recording; /* and the column `recording` */
+    uint32_t rows;     /* of a batch, about; 0: 65536 */
+    uint8_t seq_bits;  /* of all sessions; 0: as they announce */
+    uint8_t learn;     /* 1: find speakers by the looks of their handshakes as well */
     uint8_t
         dedupe; /* 1: pass over a datagram that was captured a moment ago by another way: capture/scan_double.c */
     uint8_t tally;     /* 1: data is added up by flow and resource also without the table `rates` */
@@ -1348,8 +1349,9 @@ size_t pyddsi_scan_snapshot(pyddsi_scan *scan, uint8_t *out, size_t room);
  * OK: used bytes are done with, and more are needed. AGAIN: a batch is full, take it and come again. END: the limit set by
  * pyddsi_scan_limit is reached. BAD_INPUT: the file is damaged, and pyddsi_scan_facts says how and where. */
 int pyddsi_scan_input(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used);
-/* Another file begins, which goes on where the last one ended: what is known of sessions stays. Its rows have this number. */
-void pyddsi_scan_file(pyddsi_scan *scan, int32_t number);
+/* Another file begins, which goes on where the last one ended: what is known of sessions stays. Its rows have this number, and
+ * that of their recording. */
+void pyddsi_scan_file(pyddsi_scan *scan, int32_t number, int32_t recording);
 /* Stops in front of the first frame that begins at this byte of the file or behind. */
 void pyddsi_scan_limit(pyddsi_scan *scan, uint64_t offset);
 /* The file (`whole`), or the range, ends here: rows of what is not over come now. OK; AGAIN as above. */
@@ -1542,11 +1544,13 @@ typedef struct {
     uint64_t foreign_udp, foreign_tcp;
     uint64_t by_kind[32]; /* messages and markers */
     uint64_t by_event[24];
-    uint64_t event_packet[24]; /* the first frame with each event */
-    int64_t event_ns[24];      /* and its time */
+    uint64_t event_packet[24]; /* the first frame with each event, */
+    int64_t event_ns[24];      /* its time, */
+    int32_t event_file[24];    /* and its file */
     uint64_t by_decode[8];
     uint64_t
-        stream_packet; /* the first frame at which reading of a TCP direction broke off; 0: none */
+        stream_packet; /* the first frame at which reading of a TCP direction broke off; 0: none, */
+    int32_t stream_file; /* and its file */
     uint64_t stream_missing,
         stream_unread; /* bytes of such that are not in the capture; and that are, and were passed over */
     uint64_t repeats, presync, fills; /* samples */

@@ -101,7 +101,7 @@ class Capture:
         for run in runs_of(self.members, request, self.indexes if self._keep else None):
             scan = Scan(self.settings, request)
             for member, part in run.pieces:
-                scan.begin(member.number)
+                scan.begin(member.number, member.recording)
                 with _opened(member) as source:
                     yield from scan.rows(source, part)
             yield from scan.finish(whole=run.whole)

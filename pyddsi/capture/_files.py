@@ -56,12 +56,17 @@ class Member:
 
     name: of the file; None for a stream
     number: among the files, as the column `file` has it
-    continues: it goes on where the file before it ends, as the files of one recording do
+    recording: the number of the first file of its recording
     """
 
     source: str | BinaryIO
     number: int
-    continues: bool = False
+    recording: int
+
+    @property
+    def continues(self) -> bool:
+        """Whether it goes on where the file before it ends, as the files of one recording do."""
+        return self.recording != self.number
 
 
 def expand(path: Path_) -> list[str]:
@@ -138,7 +143,7 @@ def members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]
         goes_on = number > 0 and (
             chain == "on" or (chain == "auto" and stem is not None and stem == before)
         )
-        found.append(Member(source, number, goes_on))
+        found.append(Member(source, number, found[-1].recording if goes_on else number))
         before = stem
     return tuple(found)
 

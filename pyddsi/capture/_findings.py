@@ -51,6 +51,11 @@ def _packets(*numbers: int | None) -> tuple[int, ...]:
     return tuple(number for number in numbers if number)
 
 
+def _files(*frames: tuple[int, int | None]) -> tuple[int, ...]:
+    """Where each of these frames is."""
+    return tuple(file for file, number in frames if number)
+
+
 def _losses(info: Info) -> Iterator[Finding]:
     for conduit in info.conduits:
         lost = conduit.repeats - conduit.pre_sync
@@ -64,6 +69,7 @@ def _losses(info: Info) -> Iterator[Finding]:
                 lost,
                 _packets(conduit.repeat_packet),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 3",
+                _files((conduit.repeat_file, conduit.repeat_packet)),
             )
         if conduit.gaps:
             kind = "reliable" if conduit.reliable else "best effort"
@@ -88,6 +94,7 @@ def _losses(info: Info) -> Iterator[Finding]:
                 conduit.gaps,
                 _packets(conduit.gap_packet),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 2",
+                _files((conduit.gap_file, conduit.gap_packet)),
             )
         if conduit.resets:
             yield Finding(
@@ -136,11 +143,12 @@ def _silence(session: Session) -> str:
 def _sessions(info: Info) -> Iterator[Finding]:
     for session in info.sessions:
         packets = _packets(session.open_packet, session.end_packet)
+        files = _files((session.open_file, session.open_packet), (session.file, session.end_packet))
         if session.end == "expired" or session.given_up:
             shown = _frames(packets)
             if session.quiet is not None:
                 shown = " || ".join([f"({_from(session.quiet[0])})", *filter(None, [shown])])
-            yield Finding("expired", "error", _silence(session), 1, packets, shown)
+            yield Finding("expired", "error", _silence(session), 1, packets, shown, files)
         elif session.end == "refused":
             why = REASONS.get(session.reason, f"reason {session.reason}")
             yield Finding(
@@ -149,12 +157,12 @@ def _sessions(info: Info) -> Iterator[Finding]:
                 f"{session.acceptor} refused a session to {session.opener}: {why}",
                 1,
                 packets,
+                files=files,
             )
         elif session.end == "closed" and session.reason:
             why = REASONS.get(session.reason, f"reason {session.reason}")
-            yield Finding(
-                "closed", "warning", f"{_session(session)} was closed because of {why}", 1, packets
-            )
+            text = f"{_session(session)} was closed because of {why}"
+            yield Finding("closed", "warning", text, 1, packets, files=files)
         elif session.accept_ns is None and session.end == "capture_end":
             yield Finding(
                 "unanswered",
@@ -162,11 +170,11 @@ def _sessions(info: Info) -> Iterator[Finding]:
                 f"{session.acceptor} never answered when {session.opener} opened a session",
                 1,
                 packets,
+                files=files,
             )
         elif session.end == "moved":
-            yield Finding(
-                "moved", "note", f"{_session(session)} went on at another address", 1, packets
-            )
+            text = f"{_session(session)} went on at another address"
+            yield Finding("moved", "note", text, 1, packets, files=files)
 
 
 EVENTS: dict[str, tuple[str, str, str]] = {
@@ -198,7 +206,7 @@ def _events(info: Info, tally: Tally) -> Iterator[Finding]:
     for kind, (severity, words_of, filter_) in EVENTS.items():
         count = info.events.get(kind, 0)
         if count:
-            _, number = tally.firsts.get(f"event.{kind}", (0, None))
+            file, number = tally.firsts.get(f"event.{kind}", (0, None))
             one = {"stall": "sender", "silence": "peer"}.get(kind, "packet")
             yield Finding(
                 kind,
@@ -207,6 +215,7 @@ def _events(info: Info, tally: Tally) -> Iterator[Finding]:
                 count,
                 _packets(number),
                 filter_ or (f"frame.number == {number}" if number else ""),
+                _files((file, number)),
             )
 
 
@@ -284,15 +293,19 @@ def _the_worst(found: list[Finding]) -> Iterator[Finding]:
         yield rest[0]
     elif rest:
         count = sum(finding.count for finding in rest)
+        frames = sorted(
+            frame for finding in rest for frame in zip(finding.files, finding.packets, strict=False)
+        )[:OF_A_KIND]
         yield Finding(
             rest[0].kind,
             rest[0].severity,
             f"{len(rest):,} more like these, {count:,} in all; the tables flows and sessions have them one by one",
             count,
-            tuple(sorted(number for finding in rest for number in finding.packets)[:OF_A_KIND]),
+            tuple(number for _, number in frames),
             f"pyddsi.seq_event == {3 if rest[0].kind == 'repeats' else 2}"
             if rest[0].kind in {"repeats", "gaps"}
             else "",
+            tuple(file for file, _ in frames),
         )
 
 

@@ -27,7 +27,7 @@ from pyddsi.capture.info import Conduit, Info, Peer, Resource, Session, least
 if TYPE_CHECKING:
     from pyddsi.capture._capture import Capture
 
-__all__ = ["BAD_ENDS", "COLUMNS", "LISTED_MAX", "Found", "collect", "made"]
+__all__ = ["BAD_ENDS", "COLUMNS", "LISTED_MAX", "Found", "collect", "made", "names_of"]
 
 Row = dict[str, Any]
 
@@ -109,7 +109,8 @@ def _agreed(rows: Iterable[Row]) -> list[Row]:
     rows = list(rows)
 
     def place(row: Row, after: int = 0) -> tuple[Any, ...]:
-        return row["file"], frozenset((row["opener"], row["acceptor"])), row["number"] + after
+        pair = frozenset((row["opener"], row["acceptor"]))
+        return row["recording"], pair, row["number"] + after
 
     agreed = {place(row) for row in rows if row["accept_ns"] is not None}
     return [
@@ -128,7 +129,7 @@ def _sessions(rows: Iterable[Row]) -> list[Session]:
         began = row["open_ns"] if row["accept_ns"] is None else row["accept_ns"]
         return (
             *_nulls_first(began),
-            row["file"],
+            row["open_file"],
             row["open_pkt"] or 0,
             row["session"],
             row["number"],
@@ -159,16 +160,14 @@ def _conduits(rows: Iterable[Row]) -> list[Conduit]:
     return [Conduit(*(row[told.get(name, name)] for name in wanted)) for row in found]
 
 
-def _resources(
-    rows: Iterable[Row], names: Mapping[int, tuple[int, str]], seconds: float
-) -> list[Resource]:
+def _resources(rows: Iterable[Row], seconds: float) -> list[Resource]:
     def order(row: Row) -> tuple[Any, ...]:
-        return -row["messages"], *_nulls_first(row["rid"])
+        return -row["messages"], *_nulls_first(row["rid"]), row["uri"]
 
     return [
         Resource(
             row["rid"],
-            names.get(row["rid"], NO_NAME)[1],
+            row["uri"],
             row["messages"],
             row["bytes"],
             row["repeats"],
@@ -188,16 +187,27 @@ class Found:
     flows: list[Row] = field(default_factory=list)
     """With answer_us and delivery_us (median, 99th percentile) in the place of histograms."""
     rates: list[Row] = field(default_factory=list)
-    """By resource."""
-    names: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Of resources, each with the time since when; of several the earliest."""
+    """By resource: one name, whatever its number is in which recording; or one number, where it has no name. `rid` is the least."""
+    unnamed: list[Row] = field(default_factory=list)
+    """The same of each recording, of numbers that had no name at its end."""
 
-    def add_names(self, rows: Iterable[Row]) -> None:
-        """More resources."""
-        for row in rows:
-            since = NONE if row["valid_from_ns"] is None else row["valid_from_ns"]
-            name = since, row["uri"]
-            self.names[row["rid"]] = min(name, self.names.get(row["rid"], name))
+    def add_rates(self, rows: Iterable[Row], names: Mapping[int, tuple[int, str]]) -> None:
+        """Those of one recording, and what it calls its numbers."""
+        named = [row | {"uri": names.get(row["rid"], NO_NAME)[1]} for row in rows]
+        found = [*self.rates, *named]
+        for row in found:
+            row["number"] = None if row["uri"] else row["rid"]
+        self.rates = added(found, ("uri", "number"))
+
+
+def names_of(rows: Iterable[Row]) -> dict[int, tuple[int, str]]:
+    """What numbers of one recording are called, and since when; of several names the earliest."""
+    names: dict[int, tuple[int, str]] = {}
+    for row in rows:
+        since = NONE if row["valid_from_ns"] is None else row["valid_from_ns"]
+        name = since, row["uri"]
+        names[row["rid"]] = min(name, names.get(row["rid"], name))
+    return names
 
 
 COLUMNS = {
@@ -205,12 +215,13 @@ COLUMNS = {
         "ep", "address", "port", "transport", "multicast", "peer_id", "extended", "first_ns", "last_ns", "packets", "bytes",
     ),
     "sessions": (
-        "file", "session", "number", "seq_bits", "open_ns", "accept_ns", "end_ns", "end", "reason", "margin_us", "open_pkt",
-        "end_pkt", "opener", "acceptor", "opener_lease_ms", "acceptor_lease_ms", "opener_silence_us", "acceptor_silence_us",
+        "file", "recording", "session", "number", "seq_bits", "open_ns", "accept_ns", "end_ns", "until_ns", "end", "reason", "margin_us",
+        "open_file", "open_pkt", "end_pkt", "opener", "acceptor", "opener_lease_ms", "acceptor_lease_ms", "opener_silence_us", "acceptor_silence_us",
     ),
     "flows": (
         "flow", "multicast", "conduit", "reliable", "messages", "samples", "bytes", "gaps", "missing", "repeats",
-        "pre_sync", "fills", "ambiguous", "resets", "nacks", "answer_hist", "delivery_hist", "gap_pkt", "repeat_pkt", "src", "dst",
+        "pre_sync", "fills", "ambiguous", "resets", "nacks", "answer_hist", "delivery_hist", "gap_file", "gap_pkt", "repeat_file",
+        "repeat_pkt", "src", "dst",
     ),
     "rates": ("rid", "messages", "bytes", "repeats"),
     "resources": ("rid", "uri", "valid_from_ns"),
@@ -226,7 +237,7 @@ def made(files: tuple[str, ...], found: Found) -> Info:
     info.peers = _peers(found.endpoints)
     info.sessions = _sessions(found.sessions)
     info.conduits = _conduits(found.flows)
-    info.resources = _resources(found.rates, found.names, info.seconds)
+    info.resources = _resources(found.rates, info.seconds)
     info.findings = findings(info, found.tally)
     return info
 
@@ -251,13 +262,19 @@ def _take(found: Found, scan: Scan, file: int) -> None:
     for _ in scan.finish():
         pass
     for count in counts_of(scan):
-        found.tally.add(file, count)
+        found.tally.add(count)
     found.tally.problems += scan.problems
     found.sessions += _named("sessions", scan.plain or ())
     found.endpoints = added((*found.endpoints, *_told(scan, "endpoints")), ("ep",))
     found.flows = added((*found.flows, *_told(scan, "flows")), ("flow",))
-    found.rates = added((*found.rates, *_told(scan, "rates")), ("rid",))
-    found.add_names(_told(scan, "resources"))
+    names = names_of(_told(scan, "resources"))
+    rates = added(_told(scan, "rates"), ("rid",))
+    found.add_rates((row for row in rates if row["rid"] is None or row["rid"] in names), names)
+    found.unnamed += [
+        row | {"recording": file}
+        for row in rates
+        if row["rid"] is not None and row["rid"] not in names
+    ]
 
 
 def _recordings(
@@ -279,7 +296,7 @@ def _recordings(
         source = open_bytes(member.source)
         try:
             total += source.size or 0
-            scan.begin(member.number)
+            scan.begin(member.number, member.recording)
             for _ in scan.rows(source):
                 pass
         finally:
@@ -292,22 +309,24 @@ def _recordings(
 
 def _taken_back(capture: Capture, found: Found) -> None:
     """Names that were taken back before the end: the core remembers only those that hold then, so the files are read again."""
-    missing = {row["rid"] for row in found.rates} - {None, *found.names}
-    if not missing or not all(
+    unnamed: dict[int, list[Row]] = {}
+    for row in found.unnamed:
+        unnamed.setdefault(row.pop("recording"), []).append(row)
+    again = unnamed and all(
         isinstance(member.source, str) and Path(member.source).is_file()
         for member in capture.members
-    ):
-        return
+    )
 
     def begin(settings: Settings) -> Scan:
         return Scan(settings, Request("resources", COLUMNS["resources"]), plain=[])
 
-    for scan, _ in _recordings(capture, begin):
+    for scan, number in _recordings(capture, begin) if again else ():
         for _ in scan.finish():
             pass
-        found.add_names(
-            row for row in _named("resources", scan.plain or ()) if row["rid"] in missing
-        )
+        names = names_of(_named("resources", scan.plain or ()))
+        found.add_rates(unnamed.pop(number, ()), names)
+    for rows in unnamed.values():
+        found.add_rates(rows, {})
 
 
 def _unended(capture: Capture) -> Iterator[Problem]:

@@ -221,9 +221,9 @@ class Scan:
         if array is not None:
             yield Batch(self.__arrow_c_schema__(), array)
 
-    def begin(self, number: int) -> None:
-        """Another file comes, with this number. What is known of sessions stays."""
-        lib.pyddsi_scan_file(self.raw, number)
+    def begin(self, number: int, recording: int | None = None) -> None:
+        """Another file comes, with this number, of a recording with this one; None: it begins one. What is known of sessions stays."""
+        lib.pyddsi_scan_file(self.raw, number, number if recording is None else recording)
         self.files += 1
 
     def rows(self, source: Bytes, part: Range | None = None) -> Iterator[Batch]:

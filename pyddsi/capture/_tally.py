@@ -20,6 +20,7 @@ from pyddsi._native import MESSAGES, ffi, lib, spec, text
 from pyddsi.capture._scan import NONE, Problem, Scan
 
 __all__ = [
+    "FIRSTS",
     "LATEST",
     "LEAST",
     "MOST",
@@ -34,12 +35,16 @@ __all__ = [
 
 Row = dict[str, Any]
 
-LEAST = {"first_ns", "first_usn", "gap_pkt", "repeat_pkt"}
+LEAST = {"first_ns", "first_usn"}
 MOST = {"last_ns", "last_usn", "outstanding_max"}
 SUMS = {
     *("messages", "samples", "bytes", "packets", "gaps", "missing", "repeats", "pre_sync", "fills"),
     *("old", "ambiguous", "resets", "acks", "nacks", "nacked", "synchs"),
 }
+FIRSTS = {
+    name: pair for pair in (("gap_file", "gap_pkt"), ("repeat_file", "repeat_pkt")) for name in pair
+}
+"""The first frame that shows something, and its file: of two the one that comes first, if there is one."""
 LATEST = {"peer_id", "extended", "seq_bits"}  # what is told at some time holds from then on
 
 CONTAINERS = {1: "pcap", 2: "pcapng"}
@@ -52,11 +57,11 @@ FACTS = (
 
 
 class Count(NamedTuple):
-    """How often something is in a part of a capture, and the first frame that shows it."""
+    """How often something is in a part of a capture, and the first frame that shows it: the number of its file, and its own."""
 
     name: str
     value: int
-    packet: int | None = None
+    first: tuple[int, int] | None = None
 
 
 @dataclass
@@ -67,7 +72,7 @@ class Tally:
     firsts: dict[str, tuple[int, int]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, file: int, count: Count) -> None:
+    def add(self, count: Count) -> None:
         """One count more."""
         name = count.name
         before = self.sums.get(name)
@@ -79,9 +84,8 @@ class Tally:
             self.sums[name] = max(before, count.value)
         else:
             self.sums[name] = before + count.value
-        if count.packet is not None:
-            at = file, count.packet
-            self.firsts[name] = min(self.firsts.get(name, at), at)
+        if count.first is not None:
+            self.firsts[name] = min(self.firsts.get(name, count.first), count.first)
 
     def __getitem__(self, name: str) -> int:
         """How often; what nobody counted is 0."""
@@ -113,14 +117,15 @@ def counts_of(scan: Scan, before: Any = None) -> Iterator[Count]:
     yield from (Count(f"kind.{kinds[i]}", n) for i, n in enumerate(facts.by_kind) if n)
     for i, n in enumerate(facts.by_decode):
         if n:
-            first = facts.stream_packet if DECODES[i] == "stream" else 0
-            yield Count(f"decode.{DECODES[i]}", n, first or None)
+            at = facts.stream_file, facts.stream_packet
+            yield Count(f"decode.{DECODES[i]}", n, at if DECODES[i] == "stream" and at[1] else None)
     strangers = scan.strangers()
     strangers["TCP after the end"] -= before.tcp_late
     yield from (Count(f"stranger.{what}", n) for what, n in strangers.items() if n)
     for i, word in enumerate(event_words()):
         if facts.by_event[i]:
-            yield Count(f"event.{word}", facts.by_event[i], facts.event_packet[i] or None)
+            first = (facts.event_file[i], facts.event_packet[i]) if facts.event_packet[i] else None
+            yield Count(f"event.{word}", facts.by_event[i], first)
     if facts.first_ns != NONE:
         yield Count("first_ns", facts.first_ns)
         yield Count("last_ns", facts.last_ns)
@@ -153,7 +158,14 @@ def added(rows: Iterable[Row], keys: tuple[str, ...]) -> list[Row]:
             found[key] = dict(row)
             continue
         newer = (row.get("last_ns") or NONE) > (known.get("last_ns") or NONE)
+        for file, packet in FIRSTS.values():
+            if row.get(packet) is not None and (
+                known[packet] is None or (row[file], row[packet]) < (known[file], known[packet])
+            ):
+                known[file], known[packet] = row[file], row[packet]
         for name, value in row.items():
+            if name in FIRSTS:
+                continue
             one, other = (value, known[name]) if newer and name in LATEST else (known[name], value)
             known[name] = together(name, one, other)
     return list(found.values())

@@ -116,7 +116,8 @@ def lines(info: Info) -> list[str]:
         return [*found, f"{'findings':10} nothing looks wrong"]
     found.append(f"{'findings':10} {len(info.findings):,}")
     for finding in info.findings[: 4 * LISTED]:
-        where = f" (frame {', '.join(map(str, finding.packets))})" if finding.packets else ""
+        frames = info.frames_of(finding)
+        where = f" ({frames})" if frames else ""
         found.append(f"  {finding.severity:8} {finding.text}{where}")
     if len(info.findings) > 4 * LISTED:
         found.append(f"  and {len(info.findings) - 4 * LISTED:,} more; --json has all")

@@ -52,7 +52,13 @@ class Session:
     reason: int
     margin_us: int | None
     """The least distance of a silence to the lease."""
+    until_ns: int | None
+    """Until when it was followed: when it ended, or when its recording did."""
+    open_file: int
+    """Where the frame open_packet is: a place in Info.files."""
     open_packet: int | None
+    file: int
+    """Where the frame end_packet is."""
     end_packet: int | None
     opener_lease_ms: int | None
     acceptor_lease_ms: int | None
@@ -107,7 +113,10 @@ class Conduit:
     """Median and 99th percentile of the time to an answer; None: there was none."""
     delivery_us: tuple[int, int] | None
     """The same of the time from the first transmission to the first acknowledgement."""
+    gap_file: int
+    """Where the frame gap_packet is: a place in Info.files."""
     gap_packet: int | None
+    repeat_file: int
     repeat_packet: int | None
 
 
@@ -116,7 +125,7 @@ class Resource:
     """What was published under a number or a name."""
 
     rid: int | None
-    """None: under its name alone (WDATA)."""
+    """None: under its name alone (WDATA). Of several recordings, which may have given it other numbers, the first one's."""
     uri: str
     messages: int
     bytes: int
@@ -136,6 +145,7 @@ class Finding:
     count: how often
     packets: numbers of frames that show it, the first of them
     filter: what shows it in tshark or Wireshark
+    files: where each of the frames is: places in Info.files
     """
 
     kind: str
@@ -144,6 +154,7 @@ class Finding:
     count: int
     packets: tuple[int, ...] = ()
     filter: str = ""
+    files: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -191,6 +202,22 @@ class Info:
             0.0
             if self.first_ns is None or self.last_ns is None
             else (self.last_ns - self.first_ns) / SECOND
+        )
+
+    def file_of(self, finding: Finding) -> str:
+        """The name of the file that a finding's first frame is in, if there are several; else nothing."""
+        return self.files[finding.files[0]] if finding.files and len(self.files) > 1 else ""
+
+    def frames_of(self, finding: Finding) -> str:
+        """The frames that show a finding, and where there are several files, which of them each is in: "frame 7 of run_2.pcap"."""
+        packets = [f"{number}" for number in finding.packets]
+        if len(self.files) == 1 or len(finding.files) != len(packets):
+            return f"frame {', '.join(packets)}" if packets else ""
+        places: dict[int, list[str]] = {}
+        for file, number in zip(finding.files, packets, strict=True):
+            places.setdefault(file, []).append(number)
+        return "; ".join(
+            f"frame {', '.join(numbers)} of {self.files[file]}" for file, numbers in places.items()
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,13 +25,8 @@ Row = dict[str, Any]
 
 
 def _row(file: int, count: Count, text: str | None = None) -> Row:
-    return {
-        "file": file,
-        "name": count.name,
-        "value": count.value,
-        "pkt": count.packet,
-        "text": text,
-    }
+    file, packet = count.first or (file, None)
+    return {"file": file, "name": count.name, "value": count.value, "pkt": packet, "text": text}
 
 
 def _read(run: Run, part: Part, settings: Settings) -> Iterator[Row]:
@@ -41,7 +36,7 @@ def _read(run: Run, part: Part, settings: Settings) -> Iterator[Row]:
         _check_file(piece, part.home)
         source = open_bytes(piece.path)
         try:
-            scan.begin(piece.number)
+            scan.begin(piece.number, piece.recording)
             own = piece.range()
             if own.snapshot is not None:
                 if not scan.restore(own.snapshot):

@@ -18,12 +18,13 @@ import pyarrow as pa
 from pyddsi._native import lib
 from pyddsi.capture import Index
 from pyddsi.capture._bytes import open_bytes
+from pyddsi.capture._files import series_of
 from pyddsi.capture._scan import NONE, Scan, Settings
 from pyddsi.errors import CaptureError
 from pyddsi.spark._options import Asked
 from pyddsi.spark._parts import SPLIT_LEAST, Part, Piece
 
-__all__ = ["file_key", "read_files"]
+__all__ = ["file_key", "read_files", "recording_key"]
 
 FORMATS = (None, "pcap", "pcapng")
 LISTED = {"file", "key", "path", "recording"}  # known without a look into the file
@@ -34,6 +35,13 @@ def file_key(path: str) -> int:
     """What a stream calls a file: a number of its path, since places in a list change while files come and go."""
     whole = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
     return zlib.crc32(os.fsencode(whole)) & 0x7FFFFFFF
+
+
+def recording_key(path: str, chain: str) -> int:
+    """What a stream calls the recording that a file is of: a number of what the names of its files share."""
+    folder = str(Path(path).parent)
+    shared = {"on": folder, "off": path}.get(chain) or "\n".join(series_of(path)[:2])
+    return zlib.crc32(os.fsencode(shared)) & 0x7FFFFFFF
 
 
 def _after(scan: Scan | None, settings: Settings) -> Scan:

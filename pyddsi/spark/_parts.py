@@ -35,7 +35,6 @@ from pyddsi.capture._runs import recordings
 from pyddsi.capture._scan import Range, Request
 from pyddsi.errors import CaptureError
 from pyddsi.spark._options import Asked
-from pyddsi.spark.schema import ADDED
 
 __all__ = [
     "Home",
@@ -73,7 +72,7 @@ class Piece:
     """
     A file, or a range of it.
 
-    number: what the column `file` says
+    number, recording: what the columns `file` and `recording` say
     head: how many bytes of its beginning have which checksum
     stop: None: to its end
     state: what is known at its start, packed; None: nothing, or what the piece before it in its run ends with
@@ -81,16 +80,17 @@ class Piece:
 
     path: str
     number: int
+    recording: int
     head: tuple[int, int]
     start: int = 0
     stop: int | None = None
     state: bytes | None = None
 
     @classmethod
-    def of(cls, path: str, number: int, head: tuple[int, int], part: Range) -> Piece:
+    def of(cls, path: str, numbers: tuple[int, int], head: tuple[int, int], part: Range) -> Piece:
         """A range with the state at its start."""
         state = None if part.snapshot is None else zlib.compress(part.snapshot, 1)
-        return cls(path, number, head, part.start, part.stop, state)
+        return cls(path, *numbers, head, part.start, part.stop, state)
 
     @property
     def packed(self) -> bool:
@@ -202,14 +202,10 @@ class _Planner:
         self.sizes = {_path(member): Path(_path(member)).stat().st_size for member in run.members}
         self.split = asked.split_bytes or usual_split(sum(self.sizes.values()))
 
-    def _number(self, member: Member, group: list[Member]) -> int:
-        """Rows that are added up have one number for a whole recording, or they would not meet."""
-        return group[-1].number if self.asked.table in ADDED else member.number
-
     def whole(self, group: list[Member]) -> Run:
         """A recording in one run."""
         pieces = tuple(
-            Piece(_path(one), self._number(one, group), fingerprint(_path(one))) for one in group
+            Piece(_path(one), one.number, one.recording, fingerprint(_path(one))) for one in group
         )
         return Run(pieces, whole=True, size=sum(self.sizes[piece.path] for piece in pieces))
 
@@ -223,7 +219,7 @@ class _Planner:
                 warnings.warn(index.problems[-1].text, CaptureWarning, stacklevel=2)
             head = fingerprint(index.name, min(HEAD_BYTES, index.size))
             for part in index.ranges(self.split, start, stop):
-                piece = Piece.of(index.name, self._number(member, group), head, part)
+                piece = Piece.of(index.name, (member.number, member.recording), head, part)
                 end = index.size if part.stop is None else part.stop
                 whole = part.stop is None and member is group[-1]
                 yield Run((piece,), whole, end - part.start)

@@ -134,7 +134,7 @@ def _read_run(
         try:
             source = open_bytes(piece.path)
             try:
-                scan.begin(piece.number)
+                scan.begin(piece.number, piece.recording)
                 yield from scan.rows(source, piece.range())
             finally:
                 source.close()

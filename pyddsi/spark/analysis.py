@@ -6,7 +6,8 @@ Questions to captures, as functions from DataFrames to DataFrames: of what was r
     declarations ──► declare_errors
     two times messages, captured at two places ──► compare
 
-Each names in its text the columns that it looks at; read those and no more. What the answers mean is said in
+Each names in its text the columns that it looks at; read those and no more. `recording` is among them always: what is called the same
+in two recordings (a counter, a number of a resource, a transaction) are two things, and what a function answers has it, too. What the answers mean is said in
 docs/inside/capture.md: a capture shows what senders sent, so that a gap was lost before it, and a repeat behind it.
 
 How they cost little: the core has followed the numbers, so nothing is sorted by time. All else is counting, and counts are added up where
@@ -36,9 +37,12 @@ __all__ = [
     "top_resources",
 ]
 
-COUNTER = ("flow", "epoch")
+COUNTER = ("recording", "flow", "epoch")
 DATA = "kind IN (7, 8, 9)"  # SDATA, BDATA, WDATA
 ACKNACK = "kind = 15"
+SEVERAL = (
+    "compare takes one recording of each place, and this has more: filter by the column recording"
+)
 GAP, REPEAT, FILL, OLD, PRE_SYNC = 2, 3, 4, 5, 8
 
 
@@ -62,7 +66,7 @@ def repeats(messages: DataFrame) -> DataFrame:
     What was sent again, for each counter: how many of its messages, how many of these only because they came before the first
     SYNCH, and how long after the first transmission the others came (repair, microseconds).
 
-    Of: flow, epoch, seq_event, since_first_us.
+    Of: recording, flow, epoch, seq_event, since_first_us.
     """
     counts = (
         messages.where("seq_event IS NOT NULL")
@@ -87,7 +91,7 @@ def gaps(messages: DataFrame) -> DataFrame:
     What was passed over, for each counter: how many times, how many numbers, the most at once, how many of them came later (fills)
     or never did (missing), and the first frame that shows it.
 
-    Of: flow, epoch, seq_event, gap, file, pkt.
+    Of: recording, flow, epoch, seq_event, gap, file, pkt.
     """
     found = messages.where("seq_event IS NOT NULL").groupBy(*COUNTER)
     sums = found.agg(
@@ -106,7 +110,7 @@ def reliability(messages: DataFrame) -> DataFrame:
     How far each receiver has each reliable counter, and at what price: how many numbers there are, how many of them this peer has
     acknowledged, and how many numbers were sent once, twice and more often. A receiver that never acknowledged has no row.
 
-    Of: flow, epoch, kind, reliable, src_ep, usn, ack_usn.
+    Of: recording, flow, epoch, kind, reliable, src_ep, usn, ack_usn.
     """
     numbered = messages.where("usn IS NOT NULL AND reliable")
     tries = numbered.groupBy(*COUNTER, "usn").agg(f.count("*").alias("tries"))
@@ -151,7 +155,7 @@ def latency(
     by: columns that rows are told apart by: flow; src_ep is who answers
     window: such as "10 seconds": one more column, its beginning
 
-    Of: kind, answer_us, delivery_us, those of `by`, and ts for windows.
+    Of: recording, kind, answer_us, delivery_us, those of `by`, and ts for windows.
     """
     pairs = f.explode(
         f.array(
@@ -161,8 +165,8 @@ def latency(
             )
         )
     ).alias("of")
-    keys: list[str] = list(by)
-    columns: list[Column] = [f.col(name) for name in by]
+    keys = list(dict.fromkeys(["recording", *by]))
+    columns: list[Column] = [f.col(name) for name in keys]
     if window is not None:
         keys.append("window")
         columns.append(f.window("ts", window)["start"].alias("window"))
@@ -174,15 +178,14 @@ def stalls(messages: DataFrame, times: float = 10, least_us: int = 10_000) -> Da
     """
     Answers that took so many times longer than is usual (the median) for this flow and peer, and longer than `least_us`.
 
-    Of: kind, flow, src_ep, answer_us, and whatever else is to be told of each: ts, file, pkt.
+    Of: recording, kind, flow, src_ep, answer_us, and whatever else is to be told of each: ts, file, pkt.
     """
     answers = messages.where(f"{ACKNACK} AND answer_us IS NOT NULL")
-    usual = percentiles(answers, ["flow", "src_ep"], "answer_us").select(
-        "flow", "src_ep", f.col("p50").alias("usual_us")
-    )
+    pair = ["recording", "flow", "src_ep"]
+    usual = percentiles(answers, pair, "answer_us").select(*pair, f.col("p50").alias("usual_us"))
     slow = answers.where(f.col("answer_us") >= least_us)
     late = f.col("answer_us") > f.greatest(f.col("usual_us"), f.lit(1)) * times
-    return slow.join(usual, ["flow", "src_ep"]).where(late)
+    return slow.join(usual, pair).where(late)
 
 
 # ---- how much of what ----
@@ -192,10 +195,10 @@ def rates(messages: DataFrame, window: str = "1 second", by: Sequence[str] = ("r
     """
     Data by windows of time and resource, or by other columns; `repeats` are among the messages.
 
-    Of: ts, kind, samples, payload_len, seq_event, and those of `by`.
+    Of: recording, ts, kind, samples, payload_len, seq_event, and those of `by`.
     """
     begin = f.window("ts", window)["start"].alias("window")
-    return _volume(messages, *map(f.col, by), begin)
+    return _volume(messages, *map(f.col, dict.fromkeys(["recording", *by])), begin)
 
 
 def _volume(messages: DataFrame, *by: Column) -> DataFrame:
@@ -215,15 +218,17 @@ def top_resources(messages: DataFrame, count: int = 10, by: str = "bytes") -> Da
     """
     The resources that have the most bytes, messages, samples or repeats, the largest first, and their share of all.
 
-    Of: kind, rid, samples, payload_len, seq_event.
+    Of: recording, kind, rid, samples, payload_len, seq_event.
     """
-    sums = _volume(messages, f.col("rid"))
+    sums = _volume(messages, f.col("recording"), f.col("rid"))
     whole = sums.agg(f.sum(by).alias("_whole"))
     shares = sums.crossJoin(f.broadcast(whole)).withColumn(
         "share", _share(f.col(by), f.col("_whole"))
     )
     return (
-        shares.drop("_whole").orderBy(f.col(by).desc(), f.col("rid").asc_nulls_first()).limit(count)
+        shares.drop("_whole")
+        .orderBy(f.col(by).desc(), "recording", f.col("rid").asc_nulls_first())
+        .limit(count)
     )
 
 
@@ -235,7 +240,7 @@ def leases(sessions: DataFrame) -> DataFrame:
     Each side of each session with its lease, its longest silence, and how far that was from the lease (margin; negative: it was
     longer), all in microseconds; those without a lease are left out.
 
-    Of: session, number, end, opener_ep, acceptor_ep, opener_lease_ms, acceptor_lease_ms, opener_silence_us, acceptor_silence_us.
+    Of: recording, session, number, end, opener_ep, acceptor_ep, opener_lease_ms, acceptor_lease_ms, opener_silence_us, acceptor_silence_us.
     """
     sides = f.explode(
         f.array(
@@ -250,8 +255,8 @@ def leases(sessions: DataFrame) -> DataFrame:
             )
         )
     ).alias("side")
-    each = sessions.select("session", "number", "end", sides).select(
-        "session", "number", "end", "side.*"
+    each = sessions.select("recording", "session", "number", "end", sides).select(
+        "recording", "session", "number", "end", "side.*"
     )
     return each.where("lease_us > 0").withColumn(
         "margin_us", f.col("lease_us") - f.col("silence_us")
@@ -262,16 +267,17 @@ def declare_errors(declarations: DataFrame) -> DataFrame:
     """
     Declarations that somebody refused: what was declared, who refused it, where, and with which status.
 
-    Of: kind, src_ep, id, uri, status, transaction, file, pkt.
+    Of: recording, kind, src_ep, id, uri, status, transaction, file, pkt.
     """
     results = declarations.where("kind = 'RESULT' AND status <> 0").select(
+        "recording",
         "transaction",
         f.col("src_ep").alias("refused_by"),
         f.col("pkt").alias("refused_pkt"),
         "status",
     )
     declared = declarations.where("kind NOT IN ('RESULT', 'COMMIT')").drop("status")
-    return declared.join(results, "transaction")
+    return declared.join(results, ["recording", "transaction"])
 
 
 # ---- two captures of one run ----
@@ -281,7 +287,8 @@ def compare(
     a: DataFrame, b: DataFrame, by: Sequence[str] = ("src_ep", "conduit", "reliable", "epoch")
 ) -> DataFrame:
     """
-    One run captured at two places, counter by counter. Both captures have to begin with the run, or with a restart of the sender.
+    One run captured at two places, counter by counter. Both captures have to begin with the run, or with a restart of the sender,
+    and each is one recording: where there are more the query fails, since nothing tells which of one place goes with which of the other.
 
     by: columns that name a counter at both places; without src_ep where addresses are translated between them, if conduits or
         rid tell senders apart
@@ -295,7 +302,7 @@ def compare(
     clock_us                        how far b's clock is ahead: the middle of the shifts of all counters. It needs traffic both ways
     delay_us                        what is left of the shift: the least delay, if both ways take the same time
 
-    Of: ts_ns, usn, seq_event, and those of `by`.
+    Of: recording, ts_ns, usn, seq_event, and those of `by`.
     """
     keys = list(by)
 
@@ -305,6 +312,8 @@ def compare(
             f.count("*").alias(f"n_{place}"),
             _many(_is(FILL, OLD)).alias(f"late_{place}"),
             f.min("ts_ns").alias(f"ts_{place}"),
+            f.min("recording").alias(f"first_{place}"),
+            f.max("recording").alias(f"last_{place}"),
         )
 
     pairs = (
@@ -327,13 +336,21 @@ def compare(
         f.sum(f.greatest(n_b - n_a, f.lit(0))).alias("gained"),
         *(f.sum(f"late_{place}").alias(f"late_{place}") for place in "ab"),
         f.min("shift_us").alias("shift_us"),
+        *(f.min(f"first_{place}").alias(f"_first_{place}") for place in "ab"),
+        *(f.max(f"last_{place}").alias(f"_last_{place}") for place in "ab"),
     )
     least = sums.select(*keys, f.col("shift_us").alias("_least"))
     over = pairs.join(least, keys).withColumn("_over", f.col("shift_us") - f.col("_least"))
     times = percentiles(over, keys, "_over").select(
         *keys, f.col("p50").alias("over_p50_us"), f.col("p99").alias("over_p99_us")
     )
-    middle = f.floor((f.max("shift_us") + f.min("shift_us")) / 2).alias("clock_us")
-    clock = sums.agg(middle)
+    middle = f.floor((f.max("shift_us") + f.min("shift_us")) / 2)
+    several = [f.min(f"_first_{place}") != f.max(f"_last_{place}") for place in "ab"]
+    clock = sums.agg(
+        f.when(several[0] | several[1], f.raise_error(f.lit(SEVERAL)).cast("bigint"))
+        .otherwise(middle)
+        .alias("clock_us")
+    )
+    sums = sums.drop("_first_a", "_first_b", "_last_a", "_last_b")
     told = sums.join(times, keys, "left").crossJoin(f.broadcast(clock))
     return told.withColumn("delay_us", f.abs(f.col("shift_us") - f.col("clock_us")))

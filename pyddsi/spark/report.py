@@ -79,8 +79,7 @@ def _tally(tables: _Captures) -> Tally:
             path, _, text = row["text"].partition("\n")
             tally.problems.append(Problem(path, name.removeprefix("problem."), text))
             continue
-        number, packet = row["first"] or (0, None)
-        tally.add(number, Count(name, row["value"], packet))
+        tally.add(Count(name, row["value"], row["first"] and tuple(row["first"])))
     return tally
 
 
@@ -91,7 +90,8 @@ def _largest(frame: DataFrame, *order: Column) -> list[Row]:
 def _sessions(tables: _Captures) -> list[Row]:
     bad = f.col("end").isin(*BAD_ENDS)
     began = f.coalesce("accept_ns", "open_ns")
-    order = (began.asc_nulls_first(), *map(f.col, ("file", "open_pkt", "session", "number")))
+    names = ("open_file", "open_pkt", "session", "number")
+    order = (began.asc_nulls_first(), *map(f.col, names))
     return _largest(tables("sessions", COLUMNS["sessions"]), bad.desc(), *order)
 
 
@@ -114,22 +114,28 @@ def _flows(tables: _Captures) -> list[Row]:
     return found
 
 
-def _rates(tables: _Captures) -> tuple[list[Row], dict[int, tuple[int, str]]]:
-    """The largest resources, and their names."""
-    rows = tables("rates", COLUMNS["rates"], window=WINDOW_LONGEST)
-    sums = [f.sum(name).alias(name) for name in ("messages", "bytes", "repeats")]
-    order = [f.col("messages").desc(), f.col("rid").asc_nulls_first()]
-    largest = rows.groupBy("rid").agg(*sums).orderBy(*order).limit(LISTED_MAX)
-    known = tables("resources", COLUMNS["resources"])
+def _named(tables: _Captures, rows: DataFrame) -> DataFrame:
+    """Rows with a `recording` and a `rid`: `uri` is what that recording calls it, and where it has no name, `number` is the number."""
+    known = tables("resources", ["recording", *COLUMNS["resources"]])
     earliest = f.struct(f.coalesce("valid_from_ns", f.lit(NONE)), "uri")
-    names = known.groupBy("rid").agg(f.min(earliest).alias("name"))
-    found = _rows(largest.join(names, "rid", "left"))
-    return found, {row["rid"]: tuple(row["name"]) for row in found if row["name"] is not None}
+    names = known.groupBy("recording", "rid").agg(f.min(earliest)["uri"].alias("uri"))
+    found = rows.join(f.broadcast(names), ["recording", "rid"], "left").fillna("", "uri")
+    return found.withColumn("number", f.when(f.col("uri") == "", f.col("rid")))
+
+
+def _rates(tables: _Captures) -> list[Row]:
+    """The largest resources."""
+    rows = tables("rates", ["recording", *COLUMNS["rates"]], window=WINDOW_LONGEST)
+    sums = [f.sum(name).alias(name) for name in ("messages", "bytes", "repeats")]
+    each = _named(tables, rows.groupBy("recording", "rid").agg(*sums))
+    order = [f.col("messages").desc(), f.col("rid").asc_nulls_first(), f.col("uri")]
+    one = each.groupBy("uri", "number").agg(f.min("rid").alias("rid"), *sums)
+    return _largest(one, *order)
 
 
 def _info(tables: _Captures, files: tuple[str, ...]) -> Info:
     found = Found(_tally(tables), _endpoints(tables), _sessions(tables), _flows(tables))
-    found.rates, found.names = _rates(tables)
+    found.rates = _rates(tables)
     return made(files, found)
 
 
@@ -143,9 +149,11 @@ def _window(times: str, window_ns: int) -> Column:
 def _by_resource(tables: _Captures, shown: Picture) -> Iterator[tuple[int, int, int]]:
     ranks = rank_of(shown)
     at = f.lit(len(ranks))
-    for rid, rank in ranks.items():
-        at = f.when(f.col("rid").eqNullSafe(f.lit(rid).cast("bigint")), f.lit(rank)).otherwise(at)
-    rows = tables("rates", ["window", "rid", "messages"], window=shown.window_ns / SECOND)
+    for (uri, rid), rank in ranks.items():
+        same = f.col("number").eqNullSafe(f.lit(rid).cast("bigint")) & (f.col("uri") == uri)
+        at = f.when(same, f.lit(rank)).otherwise(at)
+    names = ["recording", "window", "rid", "messages"]
+    rows = _named(tables, tables("rates", names, window=shown.window_ns / SECOND))
     sums = rows.where("window IS NOT NULL").groupBy(
         f.unix_micros("window").alias("us"), at.alias("at")
     )

@@ -78,7 +78,11 @@ _FILES = tuple(
 _COUNTS = tuple(
     Column(name, kind.removesuffix("?"), kind.endswith("?"), dear=False, text=text)
     for name, kind, text in (
-        ("file", "int32", "number of the last file that it counts in"),
+        (
+            "file",
+            "int32",
+            "number of the file with that frame, or of the last file that it counts in",
+        ),
         ("name", "string", "what is counted: pyddsi/capture/_tally.py"),
         ("value", "int64", "how many, in this part"),
         ("pkt", "int64?", "the first frame with it"),

@@ -35,6 +35,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyddsi.errors import CaptureError
+from pyddsi.spark._files import recording_key
 from pyddsi.spark._folder import Folder, Look, home_of
 from pyddsi.spark._log import Log
 from pyddsi.spark._memory import Plan
@@ -111,6 +112,7 @@ class Follower(DataSourceStreamReader):
         self.wanted = schema
         self.names = checked(asked.table, schema)
         self.settings = asked.open(()).settings
+        self.chain = str(asked.settings.get("chain", "auto"))
         self._planner: Planner | None = None
         self._log: Log | None = None
         self._of: Path | None = None  # the log of what the planner knows
@@ -215,9 +217,8 @@ class Follower(DataSourceStreamReader):
                     )
                     continue
                 state = plan.states[one.state] if one.state is not None and one.state >= 0 else None
-                pieces.append(
-                    Piece(path, known.number, fingerprint(path), one.start, one.stop, state)
-                )
+                numbers = known.number, recording_key(known.path, self.chain)
+                pieces.append(Piece(path, *numbers, fingerprint(path), one.start, one.stop, state))
             if pieces:
                 size = sum((piece.stop or 0) - piece.start for piece in pieces)
                 yield Run(tuple(pieces), whole=False, size=size)

@@ -15,17 +15,18 @@ Names are joined from small tables, which go to every executor (a broadcast). Ea
 it: a query that does not use a name does not pay for it, the join and what it would read are left out.
 
 A view has all its columns, and Spark does not tell the source which of them a query wants. Who asks `messages` again and again
-names the columns: register_views(spark, path, columns={"messages": ["ts", "kind", "rid", "src_ep"]}).
+names the columns: register_views(spark, path, columns={"messages": ["ts", "kind", "recording", "rid", "src_ep"]}). A number has a
+name where its recording and its sender are there, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pyddsi.capture._tally import LATEST, LEAST, MOST, SUMS
+from pyddsi.capture._tally import FIRSTS, LATEST, LEAST, MOST, SUMS
 from pyddsi.spark._options import plain
 from pyddsi.spark._session import Paths, read
 from pyddsi.spark.schema import ADDED, TABLES, TIMED, columns_of
@@ -33,9 +34,9 @@ from pyddsi.spark.schema import ADDED, TABLES, TIMED, columns_of
 __all__ = ["added", "register_views"]
 
 KEYS = {
-    "flows": ("file", "flow", "epoch"),
-    "rates": ("file", "window", "flow", "rid", "kind"),
-    "endpoints": ("file", "ep"),
+    "flows": ("recording", "flow", "epoch"),
+    "rates": ("recording", "window", "flow", "rid", "kind"),
+    "endpoints": ("recording", "ep"),
 }
 TEXTS = {
     "flows",
@@ -58,8 +59,17 @@ def _histogram(name: str) -> Column:
     return f.when(f.size(lists) > 0, f.aggregate(lists, f.array().cast("array<bigint>"), add))
 
 
+def _first(name: str) -> Column:
+    """The first frame of several ranges that shows something, or its file."""
+    file, frame = (f"{name.partition('_')[0]}_{word}" for word in ("file", "pkt"))
+    first = f.min(f.when(f.col(frame).isNotNull(), f.struct(file, frame)))[name]
+    return f.coalesce(first, f.lit(0)) if name == file else first
+
+
 def _together(name: str) -> Column:
     """What a column of several ranges is together."""
+    if name in FIRSTS:
+        return _first(name)
     if name in SUMS:
         return f.sum(name)
     if name in LEAST:
@@ -77,11 +87,21 @@ def added(table: str, rows: DataFrame) -> DataFrame:
     """The rows of flows, rates or endpoints, one for each thing: what was read in ranges is added up."""
     keys = [name for name in KEYS[table] if name in rows.columns]
     rest = [name for name in rows.columns if name not in keys]
+    for name in FIRSTS:
+        if name in rest and not set(FIRSTS[name]) <= set(rest):
+            raise ValueError(
+                f"a frame is one of a file: read {' and '.join(FIRSTS[name])} together"
+            )
     together = rows.groupBy(*keys).agg(*[_together(name).alias(name) for name in rest])
     return together.select(*rows.columns)
 
 
 # ---- names ----
+
+
+def _of(key: str) -> Column:
+    """A key of names, under a name of its own."""
+    return f.col(key).alias(f"{key}_of")
 
 
 class _Names:
@@ -90,18 +110,17 @@ class _Names:
     def __init__(self, table: Callable[..., DataFrame]) -> None:
         self._table = table
 
-    def _joined(self, rows: DataFrame, key: str, names: DataFrame) -> DataFrame:
-        return rows.join(f.broadcast(names), f.col(key) == f.col(f"{key}_of"), "left").drop(
-            f"{key}_of"
-        )
+    def _joined(self, rows: DataFrame, keys: Sequence[str], names: DataFrame) -> DataFrame:
+        same = [f.col(key) == f.col(f"{key}_of") for key in keys]
+        return rows.join(f.broadcast(names), same, "left").drop(*(f"{key}_of" for key in keys))
 
     def of_flow(self, rows: DataFrame) -> DataFrame:
         """Who sends a flow and to whom."""
         names = ["src_ep", "dst_ep", "conduit", "reliable", "multicast", "src", "dst"]
         wanted = [name for name in names if name not in rows.columns]
-        flows = self._table("flows", ["flow", *wanted])
-        ends = flows.groupBy(f.col("flow").alias("flow_of"))
-        return self._joined(rows, "flow", ends.agg(*[f.first(n).alias(n) for n in wanted]))
+        keys = ["recording", "flow"]
+        ends = self._table("flows", [*keys, *wanted]).groupBy(*map(_of, keys))
+        return self._joined(rows, keys, ends.agg(*[f.first(n).alias(n) for n in wanted]))
 
     def of_ends(self, rows: DataFrame) -> DataFrame:
         """The endpoints as texts."""
@@ -113,20 +132,24 @@ class _Names:
                 names = known.groupBy(f.col("ep").alias(f"{end}_ep_of")).agg(
                     f.first(text).alias(end)
                 )
-                rows = self._joined(rows, f"{end}_ep", names)
+                rows = self._joined(rows, [f"{end}_ep"], names)
         return rows
 
     def of_resource(self, rows: DataFrame) -> DataFrame:
-        """What a number is called: by its sender, or else by whoever named it last, which is how the core takes it."""
-        known = self._table("resources", ["rid", "declarer_ep", "uri", "valid_from_ns"])
-        own = known.groupBy("rid", "declarer_ep").agg(
+        """
+        What a number is called: by its sender, or else by whoever named it last, which is how the core takes it. In another recording
+        it may be called otherwise.
+        """
+        keys = ["recording", "rid"]
+        known = self._table("resources", [*keys, "declarer_ep", "uri", "valid_from_ns"])
+        own = known.groupBy(*keys, "declarer_ep").agg(
             f.max_by("uri", "valid_from_ns").alias("uri"), f.max("valid_from_ns").alias("since")
         )
-        names = own.groupBy(f.col("rid").alias("rid_of")).agg(
+        names = own.groupBy(*map(_of, keys)).agg(
             f.map_from_entries(f.collect_list(f.struct("declarer_ep", "uri"))).alias("_own"),
             f.max_by("uri", "since").alias("_last"),
         )
-        rows = self._joined(rows, "rid", names)
+        rows = self._joined(rows, keys, names)
         uri = f.coalesce(f.try_element_at("_own", f.col("src_ep")), "_last")
         number = f.concat(f.lit("rid "), f.col("rid").cast("string"))
         rows = rows.withColumn("uri", uri).withColumn("resource", f.coalesce("uri", number))
@@ -141,11 +164,11 @@ def _view(table: str, rows: DataFrame, names: _Names) -> DataFrame:
     if table in ADDED:
         rows = added(table, rows)
     have = set(rows.columns)
-    if table in {"rates", "events"} and "flow" in have:
+    if table in {"rates", "events"} and {"recording", "flow"} <= have:
         rows = names.of_flow(rows)
     if table in {"packets", "messages"}:
         rows = names.of_ends(rows)
-    if table in {"messages", "rates"} and {"rid", "src_ep"} <= set(rows.columns):
+    if table in {"messages", "rates"} and {"recording", "rid", "src_ep"} <= set(rows.columns):
         rows = names.of_resource(rows)
     return rows
 

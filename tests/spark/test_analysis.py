@@ -18,7 +18,7 @@ from tests.py.golden import CAPTURES
 from tests.spark.frames import rows_of
 
 MESSAGES = (
-    "file", "pkt", "msg", "ts", "ts_ns", "src_ep", "kind", "reliable", "conduit", "flow", "epoch", "usn", "rid", "samples",
+    "file", "recording", "pkt", "msg", "ts", "ts_ns", "src_ep", "kind", "reliable", "conduit", "flow", "epoch", "usn", "rid", "samples",
     "payload_len", "seq_event", "gap", "since_first_us", "ack_usn", "answer_us", "delivery_us",
 )  # fmt: skip
 
@@ -64,13 +64,15 @@ def same(
 
 def test_repeats(spark: SparkSession, messages: DataFrame) -> None:
     """Repeats of a flow, or how long their repair took, would be others than the rows say; the known 401 and 623 among them."""
-    times = percentiles_of("(SELECT * FROM m WHERE seq_event = 3)", "flow, epoch", "since_first_us")
+    times = percentiles_of(
+        "(SELECT * FROM m WHERE seq_event = 3)", "recording, flow, epoch", "since_first_us"
+    )
     same(
         analysis.repeats(messages),
         f"""SELECT s.*, p50 AS repair_p50_us, p99 AS repair_p99_us, t.max AS repair_max_us FROM
-            (SELECT flow, epoch, count(*) AS messages, sum(IF(seq_event IN (3, 8), 1, 0)) AS repeats,
+            (SELECT recording, flow, epoch, count(*) AS messages, sum(IF(seq_event IN (3, 8), 1, 0)) AS repeats,
                     sum(IF(seq_event = 8, 1, 0)) AS pre_sync, sum(IF(seq_event = 3, 1, 0)) / count(*) AS lost_share
-             FROM m WHERE seq_event IS NOT NULL GROUP BY flow, epoch) s LEFT JOIN ({times}) t USING (flow, epoch)""",
+             FROM m WHERE seq_event IS NOT NULL GROUP BY recording, flow, epoch) s LEFT JOIN ({times}) t USING (recording, flow, epoch)""",
         spark,
     )
     data = messages.where("kind = 7")
@@ -83,10 +85,10 @@ def test_gaps(spark: SparkSession, messages: DataFrame) -> None:
     """A flow would miss other numbers than were passed over."""
     same(
         analysis.gaps(messages),
-        """SELECT flow, epoch, count(*) AS messages, count_if(event = 2) AS gaps, sum(gap) AS passed_over, max(gap) AS largest,
+        """SELECT recording, flow, epoch, count(*) AS messages, count_if(event = 2) AS gaps, sum(gap) AS passed_over, max(gap) AS largest,
                   count_if(event = 4) AS fills, min(IF(event = 2, struct(file, pkt), NULL)) AS first,
                   sum(gap) - count_if(event = 4) AS missing
-           FROM (SELECT *, seq_event AS event FROM m) WHERE event IS NOT NULL GROUP BY flow, epoch HAVING gaps > 0""",
+           FROM (SELECT *, seq_event AS event FROM m) WHERE event IS NOT NULL GROUP BY recording, flow, epoch HAVING gaps > 0""",
         spark,
     )
 
@@ -99,35 +101,37 @@ def test_latency(spark: SparkSession, messages: DataFrame, window: str | None) -
     start = (
         "" if window is None else ", timestamp_seconds(floor(ts_ns / 10000000000) * 10) AS window"
     )
-    values = f"(SELECT flow, src_ep{start}, {what} FROM m WHERE kind = 15)"
+    values = f"(SELECT recording, flow, src_ep{start}, {what} FROM m WHERE kind = 15)"
     found = analysis.latency(messages, ["flow", "src_ep"], window)
-    same(found, percentiles_of(values, f"flow, src_ep{begin}, what", "us"), spark)
+    same(found, percentiles_of(values, f"recording, flow, src_ep{begin}, what", "us"), spark)
 
 
 def test_reliability(spark: SparkSession, messages: DataFrame) -> None:
     """A receiver would have more of a counter, or less, than it acknowledged; or numbers were sent in fewer tries."""
     [*_] = same(
         analysis.reliability(messages),
-        """WITH n AS (SELECT DISTINCT flow, epoch, usn, count(*) OVER (PARTITION BY flow, epoch, usn) AS tries
+        """WITH n AS (SELECT DISTINCT recording, flow, epoch, usn, count(*) OVER (PARTITION BY recording, flow, epoch, usn) AS tries
                       FROM m WHERE usn IS NOT NULL AND reliable),
-           s AS (SELECT flow, epoch, min(usn) AS lo, max(usn) - min(usn) + 1 AS numbers, sum(IF(tries = 1, 1, 0)) AS once,
-                        sum(IF(tries = 2, 1, 0)) AS twice, sum(IF(tries > 2, 1, 0)) AS more FROM n GROUP BY flow, epoch),
-           a AS (SELECT DISTINCT flow, epoch, src_ep AS peer, max(ack_usn) OVER (PARTITION BY flow, epoch, src_ep) AS ack
+           s AS (SELECT recording, flow, epoch, min(usn) AS lo, max(usn) - min(usn) + 1 AS numbers, sum(IF(tries = 1, 1, 0)) AS once,
+                        sum(IF(tries = 2, 1, 0)) AS twice, sum(IF(tries > 2, 1, 0)) AS more FROM n GROUP BY recording, flow, epoch),
+           a AS (SELECT DISTINCT recording, flow, epoch, src_ep AS peer, max(ack_usn) OVER (PARTITION BY recording, flow, epoch, src_ep) AS ack
                  FROM m WHERE kind = 15 AND ack_usn IS NOT NULL)
-           SELECT flow, epoch, peer, numbers, acknowledged, acknowledged / numbers AS share, once, twice, more FROM
-               (SELECT *, least(greatest(ack - lo, 0), numbers) AS acknowledged FROM a JOIN s USING (flow, epoch))""",
+           SELECT recording, flow, epoch, peer, numbers, acknowledged, acknowledged / numbers AS share, once, twice, more FROM
+               (SELECT *, least(greatest(ack - lo, 0), numbers) AS acknowledged FROM a JOIN s USING (recording, flow, epoch))""",
         spark,
     )
 
 
 def test_stalls(spark: SparkSession, messages: DataFrame) -> None:
     """An answer that is far from usual would not be told, or one that is usual."""
-    usual = percentiles_of("(SELECT * FROM m WHERE kind = 15)", "flow, src_ep", "answer_us")
+    usual = percentiles_of(
+        "(SELECT * FROM m WHERE kind = 15)", "recording, flow, src_ep", "answer_us"
+    )
     columns = [name for name in MESSAGES if name != "ts"]
     found = analysis.stalls(messages.select(*columns), times=3, least_us=1000)
     same(
         found,
-        f"""SELECT {", ".join(columns)}, p50 AS usual_us FROM m JOIN ({usual}) USING (flow, src_ep)
+        f"""SELECT {", ".join(columns)}, p50 AS usual_us FROM m JOIN ({usual}) USING (recording, flow, src_ep)
             WHERE kind = 15 AND answer_us >= 1000 AND answer_us > 3 * greatest(p50, 1)""",
         spark,
     )
@@ -140,14 +144,14 @@ def test_volume(spark: SparkSession, messages: DataFrame) -> None:
     data = "m WHERE kind BETWEEN 7 AND 9"
     same(
         analysis.rates(messages, "10 seconds", ["flow", "rid"]),
-        f"""SELECT flow, rid, window, {sums} FROM (SELECT *, timestamp_seconds(floor(ts_ns / 10000000000) * 10) AS window
-            FROM {data}) GROUP BY flow, rid, window""",
+        f"""SELECT recording, flow, rid, window, {sums} FROM (SELECT *, timestamp_seconds(floor(ts_ns / 10000000000) * 10) AS window
+            FROM {data}) GROUP BY recording, flow, rid, window""",
         spark,
     )
     rows = same(
         analysis.top_resources(messages, 4),
-        f"""SELECT *, bytes / (SELECT sum(payload_len) FROM {data}) AS share FROM (SELECT rid, {sums} FROM {data} GROUP BY rid)
-            ORDER BY bytes DESC, rid LIMIT 4""",
+        f"""SELECT *, bytes / (SELECT sum(payload_len) FROM {data}) AS share FROM (SELECT recording, rid, {sums} FROM {data}
+            GROUP BY recording, rid) ORDER BY bytes DESC, recording, rid LIMIT 4""",
         spark,
         ordered=True,
     )
@@ -157,7 +161,7 @@ def test_volume(spark: SparkSession, messages: DataFrame) -> None:
 def test_leases(spark: SparkSession) -> None:
     """A peer that was near its lease, or over it, would not be seen."""
     wanted = [
-        "session", "number", "end", "opener_ep", "acceptor_ep", "opener_lease_ms", "acceptor_lease_ms", "opener_silence_us",
+        "recording", "session", "number", "end", "opener_ep", "acceptor_ep", "opener_lease_ms", "acceptor_lease_ms", "opener_silence_us",
         "acceptor_silence_us", "margin_us",
     ]  # fmt: skip
     paths = [
@@ -167,7 +171,7 @@ def test_leases(spark: SparkSession) -> None:
     ]
     sessions = read(spark, paths, "sessions", wanted).cache()
     sessions.createOrReplaceTempView("s")
-    side = """SELECT session, number, end, '{0}' AS role, {0}_ep AS ep, {0}_lease_ms * 1000 AS lease_us,
+    side = """SELECT recording, session, number, end, '{0}' AS role, {0}_ep AS ep, {0}_lease_ms * 1000 AS lease_us,
               {0}_silence_us AS silence_us, {0}_lease_ms * 1000 - {0}_silence_us AS margin_us FROM s WHERE {0}_lease_ms > 0"""
     found = analysis.leases(sessions)
     same(found, " UNION ALL ".join(side.format(role) for role in ("opener", "acceptor")), spark)
@@ -185,12 +189,12 @@ def test_leases(spark: SparkSession) -> None:
 
 def test_declare_errors(spark: SparkSession) -> None:
     """A declaration that was refused would not be told, or not by whom."""
-    wanted = ["kind", "src_ep", "id", "uri", "status", "transaction", "file", "pkt"]
+    wanted = ["recording", "kind", "src_ep", "id", "uri", "status", "transaction", "file", "pkt"]
     declared = read(spark, CAPTURES / "result_conflict.pcap", "declarations", wanted)
     declared.createOrReplaceTempView("d")
     same(
         analysis.declare_errors(declared),
-        """SELECT d.transaction, d.kind, d.src_ep, d.id, d.uri, d.file, d.pkt, r.src_ep AS refused_by, r.pkt AS refused_pkt, r.status
+        """SELECT d.recording, d.transaction, d.kind, d.src_ep, d.id, d.uri, d.file, d.pkt, r.src_ep AS refused_by, r.pkt AS refused_pkt, r.status
            FROM d, d AS r WHERE r.transaction = d.transaction AND r.kind = 'RESULT' AND r.status <> 0
              AND d.kind NOT IN ('RESULT', 'COMMIT')""",
         spark,
@@ -215,7 +219,7 @@ def two_places(folder: Path) -> tuple[Path, Path]:
 
 def test_compare(spark: SparkSession, tmp_path: Path) -> None:
     """What is lost between two places would be sought at the wrong one, or the clocks' difference be taken for delay."""
-    columns = ["src_ep", "conduit", "reliable", "epoch", "usn", "seq_event", "ts_ns"]
+    columns = ["recording", "src_ep", "conduit", "reliable", "epoch", "usn", "seq_event", "ts_ns"]
     frames = [read(spark, path, "messages", columns).cache() for path in two_places(tmp_path)]
     for name, frame in zip("ab", frames, strict=True):
         frame.createOrReplaceTempView(f"at_{name}")
@@ -257,9 +261,8 @@ def test_filters_do_not_stay(spark: SparkSession) -> None:
         rows.createOrReplaceTempView("filtered")
         assert [rows.count(), rows.where("kind = 15").count(), rows.count()] == [1813, 197, 1813]
         query = "SELECT count(*) FROM filtered"
-        assert [spark.sql(query + end).first()[0] for end in ("", " WHERE kind = 15", "")] == [
-            *(1813, 197, 1813)
-        ]
+        ends = ("", " WHERE kind = 15", "")
+        assert [spark.sql(query + end).collect()[0][0] for end in ends] == [*(1813, 197, 1813)]
         both = rows.where("kind = 7").unionAll(rows.where("kind = 15"))
         counts = both.groupBy("kind").count().collect()
         assert {row["kind"]: row["count"] for row in counts} == {7: 1601, 15: 197}

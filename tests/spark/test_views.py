@@ -48,17 +48,19 @@ def test_recordings_are_not_mixed(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "run_2.pcap", frames[half:])
     write(tmp_path / "sum.pcap", frames)
     register_views(spark, tmp_path, tables=["flows"], prefix="two_")
-    rows = rows_of(spark.sql("SELECT file, flow, epoch, messages, repeats, gaps FROM two_flows"))
+    rows = rows_of(
+        spark.sql("SELECT recording, flow, epoch, messages, repeats, gaps FROM two_flows")
+    )
     by_file = {
         number: sorted(
-            key({k: v for k, v in row.items() if k != "file"})
+            key({k: v for k, v in row.items() if k != "recording"})
             for row in rows
-            if row["file"] == number
+            if row["recording"] == number
         )
-        for number in {row["file"] for row in rows}
+        for number in {row["recording"] for row in rows}
     }
-    assert set(by_file) == {1, 2}  # the last file of the recording, and the other one
-    assert by_file[1] == by_file[2]
+    assert set(by_file) == {0, 2}  # the first file of the recording, and the other one
+    assert by_file[0] == by_file[2]
 
 
 @pytest.mark.parametrize("path", NAMED, ids=lambda path: path.stem)

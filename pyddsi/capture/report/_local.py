@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from pyddsi.capture._found import COLUMNS, names_of
 from pyddsi.capture.report._picture import (
     RESOURCES_MAX,
     Losses,
@@ -35,9 +36,12 @@ def _windows(picture: Picture) -> range:
     return range(first, info.last_ns + 1, picture.window_ns)
 
 
-def rank_of(picture: Picture) -> dict[int | None, int]:
-    """The resources that have a line of their own, by their numbers: the place of each. All others share the next place."""
-    return {one.rid: i for i, one in enumerate(picture.info.resources[:RESOURCES_MAX])}
+def rank_of(picture: Picture) -> dict[tuple[str, int | None], int]:
+    """The place of each resource that has a line of its own, by its name, and its number if it has none. All others share the next."""
+    return {
+        (one.uri, None if one.uri else one.rid): i
+        for i, one in enumerate(picture.info.resources[:RESOURCES_MAX])
+    }
 
 
 def rates_of(picture: Picture, rows: Iterable[tuple[int, int, int]]) -> list[Series]:
@@ -87,15 +91,31 @@ def times_of(picture: Picture, rows: Iterable[tuple[int, str, int, int]]) -> lis
     ]
 
 
+def _names(capture: Capture) -> dict[int, dict[int, str]]:
+    """What each recording calls its numbers."""
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for batch in capture.reader("resources", ["recording", *COLUMNS["resources"]]):
+        for row in batch.to_pylist():
+            rows[row["recording"]].append(row)
+    return {
+        recording: {rid: uri for rid, (_, uri) in names_of(found).items()}
+        for recording, found in rows.items()
+    }
+
+
 def _rates(capture: Capture, picture: Picture) -> Iterable[tuple[int, int, int]]:
-    window_ns, ranks = picture.window_ns, rank_of(picture)
-    for batch in capture.reader("rates", ["window", "rid", "messages"], window=window_ns / SECOND):
-        windows = batch["window"].cast("int64").to_pylist()
-        for window, rid, messages in zip(
-            windows, batch["rid"].to_pylist(), batch["messages"].to_pylist(), strict=True
+    window_ns, ranks, names = picture.window_ns, rank_of(picture), _names(capture)
+    wanted = ["recording", "window", "rid", "messages"]
+    for batch in capture.reader("rates", wanted, window=window_ns / SECOND):
+        columns = [batch[name] for name in wanted]
+        columns[1] = columns[1].cast("int64")
+        for recording, window, rid, messages in zip(
+            *(column.to_pylist() for column in columns), strict=True
         ):
+            uri = names.get(recording, {}).get(rid, "")
             if window is not None:
-                yield window * 1000, ranks.get(rid, len(ranks)), messages
+                rank = ranks.get((uri, None if uri else rid), len(ranks))
+                yield window * 1000, rank, messages
 
 
 def _grouped(batch: Any, keys: list[str]) -> Iterable[tuple[Any, ...]]:

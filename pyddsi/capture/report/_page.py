@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -114,20 +115,23 @@ def _by_silence(info: Info) -> int:
     return sum(session.end == "expired" or session.given_up for session in info.sessions)
 
 
-def _finding(finding: Finding) -> str:
-    frames = f" Frame {', '.join(map(str, finding.packets))}." if finding.packets else ""
+def _finding(info: Info, finding: Finding) -> str:
+    frames = info.frames_of(finding)
+    frames = f" {frames[0].upper()}{frames[1:]}." if frames else ""
+    file = info.file_of(finding)
+    read = f"-r {shlex.quote(file)} " if file else ""
     shown = finding.filter or (f"frame.number == {finding.packets[0]}" if finding.packets else "")
-    filter_ = f"<br><code>tshark -Y '{escape(shown)}'</code>" if shown else ""
+    filter_ = f"<br><code>tshark {escape(read)}-Y '{escape(shown)}'</code>" if shown else ""
     return (
         f'<li class="{finding.severity}"><b class="{finding.severity}">{finding.severity}</b> '
-        f"{escape(finding.text)}.{frames}{filter_}</li>"
+        f"{escape(finding.text)}.{escape(frames)}{filter_}</li>"
     )
 
 
 def _findings(info: Info) -> Iterator[str]:
     yield '<ul class="findings">'
     if info.findings:
-        yield from map(_finding, info.findings)
+        yield from (_finding(info, finding) for finding in info.findings)
     else:
         yield '<li class="good"><b class="good">good</b> Nothing looks wrong.</li>'
     yield "</ul>"
@@ -250,7 +254,7 @@ NEAR = 0.5  # of a lease: a silence that long is worth a look
 def _lane(info: Info, session: Session) -> tuple[str, int, int, str, str]:
     """Who with whom, from when until when, how that looks, and what is said of it."""
     first = session.accept_ns or session.open_ns or info.first_ns or 0
-    last = session.end_ns or info.last_ns or first
+    last = session.until_ns or first
     end = ENDS.get(session.end, session.end)
     kind = "open" if session.end == "capture_end" else "closed"
     if session.accept_ns is None:
