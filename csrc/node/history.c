@@ -387,7 +387,8 @@ bool pdi_history_serve_own(struct pdi_node *node, struct pdi_puller *puller, pdi
             return false;
         }
         if (status != PYDDSI_OK) {
-            pdi_drop(node, PYDDSI_AT_RING, PYDDSI_BY_SIZE, publisher->space, publisher->id, 1, now);
+            pdi_drop(node, PYDDSI_AT_SHELF, PYDDSI_BY_SIZE, publisher->space, publisher->id, 1,
+                     now);
         }
         puller->next = shelved->serial + 1;
     }

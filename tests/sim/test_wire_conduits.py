@@ -212,7 +212,7 @@ def test_migrate_only_to_those_who_know(knows: bool) -> None:  # noqa: FBT001
         assert (pub.conduit < 0) is knows
         assert datas(stays) == [b"%d" % i for i in range(20)]
         moves = [m for p in sim.packets() for m in p.messages if isinstance(m, wire.Migrate)]
-        assert bool(moves) is knows
+        assert knows or not moves  # one that has acknowledged all that the group carried needs none
 
 
 @pytest.mark.parametrize("seed", range(8))
