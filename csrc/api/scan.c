@@ -21,8 +21,7 @@
 #define SPARE_ROWS                                                                                 \
     70000U /* what one packet, or one round of a table, can add to a batch that is nearly full */
 #define TEXT_BYTES (24U << 20) /* room of a column of texts in a batch */
-#define COUNT_ROWS (PDI_FLOWS_MAX * 2)
-#define POOL_MAX   3U /* batches kept for the next use */
+#define POOL_MAX   3U          /* batches kept for the next use */
 #define ALIGNMENT  64U
 
 static size_t up(size_t size)
@@ -39,7 +38,8 @@ static size_t width_of(unsigned type)
 }
 
 /* How the memory of a batch is cut; the same for all batches of a pool. */
-static void lay_out(struct pdi_pool_shape *shape, const struct pdi_sink *sink, uint32_t capacity)
+static void lay_out(struct pdi_pool_shape *shape, const struct pdi_sink *sink, uint32_t capacity,
+                    size_t text_bytes)
 {
     size_t at = 0;
     shape->count = sink->count;
@@ -61,9 +61,8 @@ static void lay_out(struct pdi_pool_shape *shape, const struct pdi_sink *sink, u
             one->offsets = at;
             at += up((capacity + 1) * sizeof(int32_t));
             one->values = at;
-            one->room = column->said.type == PYDDSI_COLUMN_COUNTS
-                            ? (size_t)COUNT_ROWS * PDI_PLACES * sizeof(uint64_t)
-                            : TEXT_BYTES;
+            one->room = column->said.type == PYDDSI_COLUMN_COUNTS ? 2 * sink->counts
+                                                                  : TEXT_BYTES + text_bytes;
             at += up(one->room);
         }
     }
@@ -142,6 +141,13 @@ static int batch_begin(pyddsi_scan *scan)
 
 /* ---- opening and closing ---- */
 
+/* Rows of a batch that is told to be full at so many. */
+static uint32_t capacity_of(const pyddsi_scan *scan, uint32_t rows)
+{
+    size_t burst = scan->core->burst_rows;
+    return rows + (burst > SPARE_ROWS ? (uint32_t)burst : SPARE_ROWS);
+}
+
 pyddsi_scan *pyddsi_scan_open(const pyddsi_scan_options *options, int *status)
 {
     uint64_t seed[2] = {0};
@@ -162,7 +168,8 @@ pyddsi_scan *pyddsi_scan_open(const pyddsi_scan_options *options, int *status)
     }
     if (*status == PYDDSI_OK && scan->core->sink != NULL) {
         lay_out(&pool->shape, scan->core->sink,
-                (options->rows != 0 ? options->rows : BATCH_ROWS) + SPARE_ROWS);
+                capacity_of(scan, options->rows != 0 ? options->rows : BATCH_ROWS),
+                scan->core->burst_bytes);
         *status = batch_begin(scan);
     }
     if (*status != PYDDSI_OK) {
@@ -230,7 +237,7 @@ int pyddsi_scan_finish(pyddsi_scan *scan, int whole)
 }
 
 /* From one pool to the next: batches of the old one may still be out. */
-static int pool_again(pyddsi_scan *scan, uint32_t capacity)
+static int pool_again(pyddsi_scan *scan)
 {
     struct pdi_batch_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
@@ -246,14 +253,14 @@ static int pool_again(pyddsi_scan *scan, uint32_t capacity)
     pool_leave(scan->pool);
     scan->pool = pool;
     pdi_atomic32_store_relaxed(&pool->users, 1);
-    lay_out(&pool->shape, scan->core->sink, capacity);
+    lay_out(&pool->shape, scan->core->sink, capacity_of(scan, BATCH_ROWS), scan->core->burst_bytes);
     return batch_begin(scan);
 }
 
 int pyddsi_scan_tell(pyddsi_scan *scan, int table, uint64_t columns)
 {
     int status = pdi_scan_tell(scan->core, table, columns);
-    return status == PYDDSI_OK ? pool_again(scan, BATCH_ROWS + SPARE_ROWS) : status;
+    return status == PYDDSI_OK ? pool_again(scan) : status;
 }
 
 int pyddsi_scan_packet(pyddsi_scan *scan, const uint8_t *data, size_t size, size_t *used,

@@ -197,8 +197,10 @@ static struct value compared(unsigned step, const struct value *a, const struct 
 {
     bool can;
     int order = compare(a, b, &can);
+    if (step == PYDDSI_STEP_NE) { /* whatever is not equal: no value, too */
+        return truth(!can || order != 0);
+    }
     bool is = step == PYDDSI_STEP_EQ   ? order == 0
-              : step == PYDDSI_STEP_NE ? order != 0
               : step == PYDDSI_STEP_LT ? order < 0
               : step == PYDDSI_STEP_LE ? order <= 0
               : step == PYDDSI_STEP_GT ? order > 0

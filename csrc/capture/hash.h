@@ -1,8 +1,9 @@
 /* hash.h - what endpoints, flows and sessions are called in tables.
  *
- * A 64-bit number made of the thing that it names and of nothing else, so that files, partitions and machines agree on it
- * without talking to each other. Two endpoints with one number are possible and rarer than broken memory; whoever keeps
- * endpoints compares the endpoints themselves.
+ * A 53-bit number made of the thing that it names and of nothing else, so that files, partitions and machines agree on it
+ * without talking to each other. Not 64 bits, since pandas makes floats of a column of integers with a null in it, and a float
+ * holds 53: an id stays itself there. Two endpoints with one number are possible and rarer than broken memory (one chance in a
+ * million among a hundred thousand); whoever keeps endpoints compares the endpoints themselves.
  *
  * The mixing is two multiplications with odd constants, each folded: what a 64-bit multiplication knows of all bits of
  * both halves is in its upper half. It is no protection against somebody who looks for collisions, and need not be: the
@@ -23,6 +24,12 @@ static inline uint64_t pdi_mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* A mixed number as an id. */
+static inline uint64_t pdi_id(uint64_t mixed)
+{
+    return mixed >> 11;
+}
+
 /* An endpoint: its address, port and transport. Of IPv4 the four bytes are read as they were written a moment ago; a wider
  * read would have to wait for them. */
 static inline uint64_t pdi_endpoint_hash(const pyddsi_endpoint *endpoint)
@@ -31,11 +38,11 @@ static inline uint64_t pdi_endpoint_hash(const pyddsi_endpoint *endpoint)
     if (endpoint->kind == 4 || endpoint->kind == 14) {
         uint32_t address;
         memcpy(&address, endpoint->ip, sizeof address);
-        return pdi_mix((uint64_t)address << 32 | rest, 4);
+        return pdi_id(pdi_mix((uint64_t)address << 32 | rest, 4));
     }
     uint64_t halves[2];
     memcpy(halves, endpoint->ip, sizeof halves);
-    return pdi_mix(halves[0] + rest, halves[1] ^ rest << 24);
+    return pdi_id(pdi_mix(halves[0] + rest, halves[1] ^ rest << 24));
 }
 
 /* Whether both are the same, read in the same way. */

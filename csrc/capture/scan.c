@@ -9,8 +9,6 @@
 #include "wire/decode.h"
 
 #define ROWS_USUAL   65536U
-#define SWEPT_ROWS   20000U
-#define SWEPT_BYTES  (16U << 20)
 #define EVENT_ROWS   ((size_t)2 * PDI_EVENTS_MAX) /* that one packet can cause */
 #define NAMES_OF_ROW 2304U /* bytes of the longest texts of a row, but for what its packet holds */
 
@@ -22,6 +20,8 @@ bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes)
     if (scan->copy != NULL) {
         return pdi_copy_fits(scan->copy);
     }
+    rows = rows > scan->burst_rows ? rows : scan->burst_rows;
+    bytes = bytes > scan->burst_bytes ? bytes : scan->burst_bytes;
     return sink == NULL || (sink->rows + sink->pending <
                                 (scan->options.rows != 0 ? scan->options.rows : ROWS_USUAL) &&
                             pdi_sink_fits(sink, rows, bytes));
@@ -95,14 +95,9 @@ static void packet_end(struct pdi_scan *scan)
 }
 
 /* Whether the rows fit that so many bytes of messages can cause: a row for each byte would be too many already, with its two
- * endpoints as texts. Where a row stands for a thing that is remembered, a sweep of a full table can bring thousands. */
+ * endpoints as texts. */
 static bool room_for(const struct pdi_scan *scan, size_t bytes)
 {
-    int table = scan->options.table;
-    if (table == PYDDSI_TABLE_FLOWS || table == PYDDSI_TABLE_SESSIONS ||
-        table == PYDDSI_TABLE_RESOURCES || table == PYDDSI_TABLE_ENDPOINTS) {
-        return pdi_scan_fits(scan, SWEPT_ROWS, SWEPT_BYTES);
-    }
     return pdi_scan_fits(scan, bytes + EVENT_ROWS, 32 * bytes + NAMES_OF_ROW);
 }
 

@@ -31,8 +31,9 @@ enum {
     PDI_STREAM_ROOM = 16384 + 8, /* of a stream: what one frame and its length can have */
     PDI_NOTES_MAX =
         32768, /* messages of one packet that are noted: it has two bytes for each at least */
-    PDI_RATES_MAX = 16384, /* a power of two */
-    PDI_RECENT_MAX = 64,   /* datagrams that a copy may be of */
+    PDI_RATES_MAX =
+        16384, /* of the table of rates, a power of two: its rows come out when it is full */
+    PDI_RECENT_MAX = 64, /* datagrams that a copy may be of */
 };
 
 /* What is known of the bytes of one TCP direction. */
@@ -99,6 +100,9 @@ struct pdi_scan {
     struct pdi_recent recent[PDI_RECENT_MAX];
     uint32_t finish_step, finish_at;
     uint32_t note_count, rate_count;
+    uint32_t rate_max; /* a power of two */
+    size_t burst_rows,
+        burst_bytes;            /* what a sweep of a full table can put into the batch at once */
     int64_t last_ns, latest_ns; /* of the last frame; the greatest of all */
     /* at hand */
     struct pdi_frame frame;
@@ -119,6 +123,7 @@ struct pdi_scan {
     uint8_t scratch[2][65536 + 256];
     pyddsi_note *notes; /* room for those of a packet; null: there is a table */
     struct pdi_rate *rates;
+    uint32_t *rate_order; /* where they lie, in the order in which they came */
     pyddsi_scan_facts facts;
 };
 
@@ -161,6 +166,8 @@ int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
 
 /* Reads the next frame and looks at it: OK, SHORT, END, BAD_INPUT. */
 int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used);
+/* What the table that is wanted may put into the batch at once, and how many bytes of counts may be among it. */
+void pdi_scan_burst(struct pdi_scan *scan);
 /* Whether so many rows with so many bytes of text each in all fit the batch. */
 bool pdi_scan_fits(const struct pdi_scan *scan, size_t rows, size_t bytes);
 bool pdi_scan_in_time(const struct pdi_scan *scan, int64_t time_ns);

@@ -13,6 +13,13 @@ struct layout {
     void *pieces, *tcp, *trace;
 };
 
+/* Bytes for what is followed. */
+static uint64_t memory_of(const pyddsi_scan_options *options)
+{
+    uint32_t mib = options->memory_mib != 0 ? options->memory_mib : PYDDSI_SCAN_MEMORY_MIB;
+    return (uint64_t)mib << 20;
+}
+
 static struct pdi_scan *lay_out(struct pdi_carve *carve, const pyddsi_scan_options *options,
                                 struct layout *layout)
 {
@@ -22,17 +29,23 @@ static struct pdi_scan *lay_out(struct pdi_carve *carve, const pyddsi_scan_optio
     bool tally = options->tally || options->table == PYDDSI_TABLE_RATES;
     layout->pieces = pdi_carve(carve, 1, pdi_pieces_size());
     layout->tcp = pdi_carve(carve, 1, pdi_tcp_size());
-    layout->trace = pdi_carve(carve, 1, pdi_trace_size());
+    layout->trace = pdi_carve(carve, 1, pdi_trace_size(memory_of(options)));
     struct pdi_stream_seen *streams = pdi_carve(carve, PDI_TCP_DIRECTIONS_MAX, sizeof *streams);
     struct pdi_sink *sink = pdi_carve(carve, 1, sizeof *sink);
     pyddsi_note *notes = table || tally ? NULL : pdi_carve(carve, PDI_NOTES_MAX, sizeof *notes);
-    struct pdi_rate *rates = tally ? pdi_carve(carve, PDI_RATES_MAX, sizeof *rates) : NULL;
+    uint32_t rate_max = options->table == PYDDSI_TABLE_RATES
+                            ? PDI_RATES_MAX
+                            : pdi_trace_room(memory_of(options)).rates;
+    struct pdi_rate *rates = tally ? pdi_carve(carve, rate_max, sizeof *rates) : NULL;
+    uint32_t *rate_order = tally ? pdi_carve(carve, rate_max / 2, sizeof *rate_order) : NULL;
     if (into != NULL) {
         into->streams = streams;
         into->own_sink = sink;
         into->sink = table ? sink : NULL;
         into->notes = notes;
         into->rates = rates;
+        into->rate_order = rate_order;
+        into->rate_max = rate_max;
     }
     return scan;
 }
@@ -98,6 +111,33 @@ static struct pdi_trace_listener listener_of(struct pdi_scan *scan)
     };
 }
 
+void pdi_scan_burst(struct pdi_scan *scan)
+{
+    const struct pdi_trace *trace = scan->trace;
+    enum { TEXTS = 64 }; /* of an endpoint, or of an id */
+    size_t names = 0;
+    switch (scan->options.table) {
+    case PYDDSI_TABLE_FLOWS:
+        scan->burst_rows = trace->flow_slots.count;
+        break;
+    case PYDDSI_TABLE_SESSIONS:
+        scan->burst_rows = trace->session_slots.count;
+        break;
+    case PYDDSI_TABLE_RESOURCES:
+        scan->burst_rows = trace->resource_slots.count;
+        names = (size_t)trace->name_pages.pages * PDI_NAME_UNIT;
+        break;
+    case PYDDSI_TABLE_ENDPOINTS:
+        scan->burst_rows = trace->party_slots.count;
+        break;
+    default:
+        scan->burst_rows = scan->burst_bytes = 0;
+        return;
+    }
+    scan->burst_bytes = scan->burst_rows * TEXTS > names ? scan->burst_rows * TEXTS : names;
+    scan->sink->counts = (size_t)trace->histogram_slots.count * PDI_PLACES * sizeof(uint64_t);
+}
+
 int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_options *options,
                   const uint64_t seed[2])
 {
@@ -107,6 +147,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     pyddsi_options readings[2] = {{.base_only = 1}, {.base_only = 0}};
     if ((table && (options->table < 0 || options->table >= PYDDSI_TABLE_COUNT)) ||
         options->port_count > PYDDSI_SCAN_PORTS_MAX || options->window_ns <= 0 ||
+        options->memory_mib > PYDDSI_SCAN_MEMORY_MIB_MAX ||
         (options->seq_bits != 0 &&
          (options->seq_bits < PDI_SEQ_BITS_MIN || options->seq_bits > PDI_SEQ_BITS_MAX))) {
         return PYDDSI_BAD_ARGUMENT;
@@ -130,7 +171,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     pdi_container_init(&scan->container);
     scan->dissector.pieces = pdi_pieces_init(layout.pieces);
     scan->tcp = pdi_tcp_init(layout.tcp);
-    scan->trace = pdi_trace_init(layout.trace, seed);
+    scan->trace = pdi_trace_init(layout.trace, memory_of(options), seed);
     scan->trace->seq_bits = options->seq_bits;
     scan->trace->learn = options->learn;
     if (options->port_count != 0) {
@@ -153,6 +194,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
             options->table == PYDDSI_TABLE_MESSAGES &&
             pdi_sink_wants(scan->sink, offsetof(struct pdi_row_message, payload), false);
     }
+    pdi_scan_burst(scan);
     scan->light = is_light(scan);
     scan->stateless = options->table == PYDDSI_TABLE_MESSAGES && !wants_notes(scan->sink);
     return PYDDSI_OK;

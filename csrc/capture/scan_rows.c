@@ -136,7 +136,7 @@ static int64_t transaction_of(const struct pdi_scan *scan, const pyddsi_message 
             return PDI_NONE64; /* to everybody: whose commit it answers is not said */
         }
         uint64_t back = (uint8_t)(target->commit - declaration->commit);
-        return (int64_t)pdi_mix(target->ep, target->commits - back);
+        return (int64_t)pdi_id(pdi_mix(target->ep, target->commits - back));
     }
     if (message->flags & PYDDSI_C) {
         return PDI_NONE64;
@@ -152,7 +152,7 @@ static int64_t transaction_of(const struct pdi_scan *scan, const pyddsi_message 
             break;
         }
     }
-    return (int64_t)pdi_mix(source->ep, source->commits + !commits);
+    return (int64_t)pdi_id(pdi_mix(source->ep, source->commits + !commits));
 }
 
 static void declaration_row(struct pdi_scan *scan, const pyddsi_message *message,

@@ -149,25 +149,27 @@ void pdi_rows_party(struct pdi_scan *scan, uint32_t index)
 
 /* ---- rates ---- */
 
+static void rate_row(struct pdi_scan *scan, uint32_t at)
+{
+    const struct pdi_rate *rate = &scan->rates[scan->rate_order[at]];
+    struct pdi_row_rate *row = pdi_sink_row(scan->sink);
+    row->recording = (uint32_t)scan->options.recording;
+    row->window_ns = rate->window_ns;
+    row->flow = rate->flow;
+    row->rid = rate->rid;
+    row->kind = rate->kind;
+    row->messages = rate->messages;
+    row->bytes = rate->bytes;
+    row->repeats = rate->repeats;
+    (void)pdi_sink_put(scan->sink);
+}
+
 void pdi_rows_rates(struct pdi_scan *scan)
 {
-    for (uint32_t i = 0; i < PDI_RATES_MAX; i++) {
-        const struct pdi_rate *rate = &scan->rates[i];
-        if (rate->messages == 0) {
-            continue;
-        }
-        struct pdi_row_rate *row = pdi_sink_row(scan->sink);
-        row->recording = (uint32_t)scan->options.recording;
-        row->window_ns = rate->window_ns;
-        row->flow = rate->flow;
-        row->rid = rate->rid;
-        row->kind = rate->kind;
-        row->messages = rate->messages;
-        row->bytes = rate->bytes;
-        row->repeats = rate->repeats;
-        (void)pdi_sink_put(scan->sink);
+    for (uint32_t i = 0; i < scan->rate_count; i++) {
+        rate_row(scan, i);
+        scan->rates[scan->rate_order[i]] = (struct pdi_rate){0};
     }
-    memset(scan->rates, 0, PDI_RATES_MAX * sizeof *scan->rates);
     scan->rate_count = 0;
 }
 
@@ -185,24 +187,24 @@ void pdi_rates_count(struct pdi_scan *scan, const pyddsi_message *message, const
     int64_t window = window_of(scan, scan->packet.time_ns);
     int64_t rid = message->kind == PYDDSI_WDATA ? PDI_NONE64 : pdi_table_id(message->rid);
     uint64_t at = pdi_mix(note->flow ^ (uint64_t)window, (uint64_t)rid << 8 | message->kind);
-    if (scan->rate_count == PDI_RATES_MAX / 2 && scan->options.table == PYDDSI_TABLE_RATES) {
+    if (scan->rate_count == scan->rate_max / 2 && scan->options.table == PYDDSI_TABLE_RATES) {
         pdi_rows_rates(scan);
     }
-    struct pdi_rate *rate = &scan->rates[at % PDI_RATES_MAX];
+    struct pdi_rate *rate = &scan->rates[at % scan->rate_max];
     while (rate->messages != 0 &&
            (rate->flow != note->flow || rate->window_ns != window || rate->rid != rid ||
             rate->kind != message->kind)) { /* half of the places are free */
         at++;
-        rate = &scan->rates[at % PDI_RATES_MAX];
+        rate = &scan->rates[at % scan->rate_max];
     }
-    if (rate->messages == 0 && scan->rate_count == PDI_RATES_MAX / 2) {
-        scan->trace->forgotten++; /* they are only told at the end */
+    if (rate->messages == 0 && scan->rate_count == scan->rate_max / 2) {
+        scan->trace->evicted++; /* they are only told at the end */
         return;
     }
     if (rate->messages == 0) {
         *rate = (struct pdi_rate){
             .flow = note->flow, .window_ns = window, .rid = rid, .kind = message->kind};
-        scan->rate_count++;
+        scan->rate_order[scan->rate_count++] = (uint32_t)(rate - scan->rates);
     }
     rate->messages++;
     rate->bytes += pdi_trace_payload(message);
@@ -220,31 +222,31 @@ static bool end_row(struct pdi_scan *scan, bool whole)
     uint32_t at = scan->finish_at++;
     switch (scan->options.table) {
     case PYDDSI_TABLE_FLOWS:
-        if (at < PDI_FLOWS_MAX && trace->flows[at].used) {
+        if (at < trace->flow_slots.fresh && trace->flows[at].used) {
             pdi_rows_flow(scan, at);
         }
-        return at < PDI_FLOWS_MAX;
+        return at < trace->flow_slots.fresh;
     case PYDDSI_TABLE_SESSIONS:
-        if (whole && at < PDI_SESSIONS_MAX && trace->sessions[at].used) {
+        if (whole && at < trace->session_slots.fresh && trace->sessions[at].used) {
             pdi_rows_session(scan, at);
         }
-        return whole && at < PDI_SESSIONS_MAX;
+        return whole && at < trace->session_slots.fresh;
     case PYDDSI_TABLE_RESOURCES:
-        if (whole && at < PDI_RESOURCES_MAX && trace->resources[at].used) {
+        if (whole && at < trace->resource_slots.fresh && trace->resources[at].used) {
             pdi_rows_resource(scan, at);
         }
-        return whole && at < PDI_RESOURCES_MAX;
+        return whole && at < trace->resource_slots.fresh;
     case PYDDSI_TABLE_ENDPOINTS:
-        if (at < PDI_PARTIES_MAX && trace->parties[at].used &&
+        if (at < trace->party_slots.fresh && trace->parties[at].used &&
             (whole || trace->parties[at].packets != 0)) {
             pdi_rows_party(scan, at);
         }
-        return at < PDI_PARTIES_MAX;
+        return at < trace->party_slots.fresh;
     case PYDDSI_TABLE_RATES:
-        if (at == 0) {
-            pdi_rows_rates(scan);
+        if (at < scan->rate_count) {
+            rate_row(scan, at);
         }
-        return false;
+        return at < scan->rate_count;
     default:
         return false;
     }
@@ -275,6 +277,7 @@ int pdi_scan_tell(struct pdi_scan *scan, int table, uint64_t columns)
     scan->sink = scan->own_sink;
     pdi_sink_init(scan->sink, &pdi_tables[table], columns, NULL);
     scan->options.table = table;
+    pdi_scan_burst(scan);
     scan->finish_step = END_ROWS;
     scan->finish_at = 0;
     return PYDDSI_OK;
@@ -318,7 +321,7 @@ int pdi_scan_finish(struct pdi_scan *scan, bool whole)
             scan->finish_step = whole ? END_SILENCES : END_ROWS;
             break;
         case END_SILENCES:
-            if (scan->finish_at < PDI_PARTIES_MAX) {
+            if (scan->finish_at < scan->trace->party_slots.fresh) {
                 silences(scan);
                 break;
             }

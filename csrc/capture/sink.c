@@ -28,6 +28,7 @@ void pdi_sink_init(struct pdi_sink *sink, const struct pdi_table *table, uint64_
     }
     sink->capacity = sink->rows = sink->pending = sink->packets = 0;
     sink->placed = 0;
+    sink->counts = 0;
 }
 
 bool pdi_sink_wants(const struct pdi_sink *sink, size_t at, bool of_packet)
@@ -68,8 +69,9 @@ bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes)
         return false;
     }
     for (uint32_t i = 0; sink->varying && i < sink->count; i++) {
-        if (varies(&sink->table->columns[sink->wanted[i]]) &&
-            sink->array[i].room - sink->array[i].used < bytes) {
+        const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
+        size_t need = column->said.type == PYDDSI_COLUMN_COUNTS ? sink->counts : bytes;
+        if (varies(column) && sink->array[i].room - sink->array[i].used < need) {
             return false;
         }
     }

@@ -44,6 +44,7 @@ struct pdi_sink {
     uint32_t packets; /* places of packets in use */
     uint8_t placed;   /* the packet at hand has a place */
     uint8_t varying;  /* a column of any length is wanted */
+    size_t counts;    /* bytes of counts that there has to be room for */
     struct pdi_array array[PYDDSI_COLUMNS_MAX];
     struct pdi_row_packet packet[PDI_SINK_BLOCK];
     /* rows, one behind the other */

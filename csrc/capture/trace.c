@@ -1,5 +1,4 @@
-/* trace.c - the memory of a trace, and whose packets are ours. It is long because the layout of that memory, a table for each
- * thing that is remembered, stands beside what looks into it with every packet.
+/* trace.c - whose packets are ours.
  *
  * Only multicast goes to the well-known port; answers, handshakes and acknowledgements run between ephemeral ports. So who
  * speaks the protocol is learnt, in three ways:
@@ -15,17 +14,9 @@
  * The usual packet is between two parties that were seen a moment ago: two looks into a small table of the last ones, and
  * no hashing with a key.
  */
-#include "base/carve.h"
 #include "base/endpoint.h"
 #include "capture/trace_inside.h"
 #include "wire/decode.h"
-
-enum {
-    PARTY_SLOTS = 8192, /* of the maps: a quarter and more of them stays free */
-    FLOW_SLOTS = 16384,
-    SESSION_SLOTS = 8192,
-    RESOURCE_SLOTS = 32768,
-};
 
 static const char *const event_names[PDI_EVENT_COUNT] = {
     "gap",           "repeat", "fill",      "nack",         "stall",     "silence",
@@ -38,84 +29,6 @@ const char *pdi_event_name(unsigned type)
     return type < PDI_EVENT_COUNT ? event_names[type] : "";
 }
 
-struct layout {
-    struct pdi_map_slot *slots[5];
-    uint64_t *used[5];
-    uint64_t *pages[2];
-    uint32_t *free[7];
-};
-
-static const uint32_t map_slots[5] = {PARTY_SLOTS, FLOW_SLOTS, SESSION_SLOTS, RESOURCE_SLOTS,
-                                      RESOURCE_SLOTS};
-static const uint32_t slot_counts[7] = {PDI_PARTIES_MAX,   PDI_FLOWS_MAX,    PDI_ACKERS_MAX,
-                                        PDI_MISSING_MAX,   PDI_SESSIONS_MAX, PDI_RESOURCES_MAX,
-                                        PDI_HISTOGRAMS_MAX};
-
-static struct pdi_trace *lay_out(struct pdi_carve *carve, struct layout *layout)
-{
-    struct pdi_trace *trace = pdi_carve(carve, 1, sizeof *trace);
-    struct pdi_trace aside;
-    struct pdi_trace *into = trace != NULL ? trace : &aside;
-    into->parties = pdi_carve(carve, PDI_PARTIES_MAX, sizeof *into->parties);
-    into->flows = pdi_carve(carve, PDI_FLOWS_MAX, sizeof *into->flows);
-    into->ackers = pdi_carve(carve, PDI_ACKERS_MAX, sizeof *into->ackers);
-    into->missing = pdi_carve(carve, PDI_MISSING_MAX, sizeof *into->missing);
-    into->sessions = pdi_carve(carve, PDI_SESSIONS_MAX, sizeof *into->sessions);
-    into->resources = pdi_carve(carve, PDI_RESOURCES_MAX, sizeof *into->resources);
-    into->sent = pdi_carve(carve, (size_t)PDI_SENT_UNITS * PDI_SENT_UNIT, sizeof *into->sent);
-    into->names = pdi_carve(carve, PDI_NAME_UNITS, PDI_NAME_UNIT);
-    into->histograms = pdi_carve(carve, PDI_HISTOGRAMS_MAX, sizeof *into->histograms);
-    for (unsigned i = 0; i < 5; i++) {
-        layout->slots[i] = pdi_carve(carve, map_slots[i], sizeof(struct pdi_map_slot));
-        layout->used[i] = pdi_carve_bits(carve, map_slots[i]);
-    }
-    layout->pages[0] = pdi_carve_bits(carve, PDI_SENT_UNITS);
-    layout->pages[1] = pdi_carve_bits(carve, PDI_NAME_UNITS);
-    for (unsigned i = 0; i < 7; i++) {
-        layout->free[i] = pdi_carve(carve, slot_counts[i], sizeof(uint32_t));
-    }
-    return trace;
-}
-
-size_t pdi_trace_size(void)
-{
-    struct pdi_carve carve = {0};
-    struct layout layout;
-    (void)lay_out(&carve, &layout);
-    return carve.size;
-}
-
-struct pdi_trace *pdi_trace_init(void *memory, const uint64_t seed[2])
-{
-    struct pdi_carve carve = {.memory = memory};
-    struct layout layout;
-    struct pdi_trace *trace = lay_out(&carve, &layout);
-    struct pdi_map *const maps[5] = {&trace->party_of, &trace->flow_of, &trace->session_of,
-                                     &trace->resource_of, &trace->rid_of};
-    struct pdi_slots *const slots[7] = {&trace->party_slots,    &trace->flow_slots,
-                                        &trace->acker_slots,    &trace->missing_slots,
-                                        &trace->session_slots,  &trace->resource_slots,
-                                        &trace->histogram_slots};
-    for (unsigned i = 0; i < 5; i++) {
-        (void)pdi_map_init(maps[i], layout.slots[i], layout.used[i], map_slots[i], seed);
-    }
-    for (unsigned i = 0; i < 7; i++) {
-        pdi_slots_init(slots[i], layout.free[i], slot_counts[i]);
-    }
-    (void)pdi_pages_init(&trace->sent_pages, layout.pages[0], PDI_SENT_UNITS);
-    (void)pdi_pages_init(&trace->name_pages, layout.pages[1], PDI_NAME_UNITS);
-    trace->ports[0] = 7447;
-    trace->port_count = 1;
-    trace->learn = 1;
-    trace->busy[0] = trace->busy[1] = PDI_NONE32;
-    trace->latest_ns = PDI_NONE64;
-    for (unsigned i = 0; i < PDI_CACHE; i++) {
-        trace->cache[i].party = PDI_NONE32;
-    }
-    pdi_trace_begin(trace);
-    return trace;
-}
-
 void pdi_trace_begin(struct pdi_trace *trace)
 {
     memset(trace->by_event, 0, sizeof trace->by_event);
@@ -125,11 +38,11 @@ void pdi_trace_begin(struct pdi_trace *trace)
     trace->samples_filled = 0;
     trace->evicted = trace->forgotten = 0;
     trace->event_count = 0;
-    /* a trace that was just made has nothing to set, and its tables need not be touched */
-    for (uint32_t i = 0; trace->party_slots.used != 0 && i < PDI_PARTIES_MAX; i++) {
+    /* what was never taken need not be touched */
+    for (uint32_t i = 0; i < trace->party_slots.fresh; i++) {
         trace->parties[i].packets = trace->parties[i].bytes = 0;
     }
-    for (uint32_t i = 0; trace->flow_slots.used != 0 && i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         if (trace->flows[i].used) {
             pdi_flow_tally(&trace->flows[i]);
             pdi_histograms_free(trace, &trace->flows[i]);
@@ -212,6 +125,7 @@ void pdi_party_set(struct pdi_trace *trace, uint32_t party, const pyddsi_endpoin
         .silence_ns = INT64_MAX,
         .flows = PDI_NONE32,
         .sessions = PDI_NONE32,
+        .same = PDI_NONE32,
         .recent = {PDI_NONE32, PDI_NONE32},
         .used = 1,
         .group = pdi_endpoint_is_group(at),

@@ -20,9 +20,11 @@
  * is carried on (and lies in a snapshot: trace_store.c), and the tallies of what was seen since the last call of
  * pdi_trace_begin, which add up over ranges.
  *
- * All memory is one block of fixed size. When a table is full, the half of it that was idle longest is given up at once, with
- * all that hangs on it (trace_sweep.c): that costs a walk over everything, and so little for each of those that find room
- * afterwards. A capture of a flood costs truth about what was silent for long, and no memory. `evicted` counts.
+ * All memory is one block, whose size is a setting (trace_memory.c cuts it). It is asked for as zeros, and a place is touched only
+ * when the ones before it are taken: so it is the traffic that makes it real, and a small capture costs a few pages whatever the
+ * setting. When a table is full, the half of it that was idle longest is given up at once, with all that hangs on it
+ * (trace_sweep.c): that costs a walk over everything, and so little for each of those that find room afterwards. What is told of
+ * somebody who was given up and speaks again is wrong from there on; `evicted` counts, and each reader is warned of it.
  *
  * Nothing is believed of lengths or numbers in a message beyond what the decoder has checked.
  */
@@ -43,28 +45,21 @@
 #define PDI_NONE64 INT64_MIN /* a number that is not there: null in a table */
 
 enum {
-    PDI_PARTIES_MAX = 4095,
-    PDI_FLOWS_MAX = 8192,
-    PDI_ACKERS_MAX = 16384,
+    PDI_PARTIES_MAX = (1 << 23) - 1, /* whatever the memory is: keys of flows have no more bits */
     PDI_FLOW_ACKERS_MAX = 64,
-    PDI_MISSING_MAX = 16384,
     PDI_FLOW_MISSING_MAX = 1024, /* stretches of missing numbers; the lowest is forgotten */
     PDI_BEST_MISSING_MAX = 64,   /* the same of best effort */
-    PDI_SESSIONS_MAX = 4096,
-    PDI_RESOURCES_MAX = 16384,
     PDI_NAME_UNIT = 32,
-    PDI_NAME_UNITS = 32768,
     PDI_NAME_BYTES_MAX = 2048, /* longer names are not remembered */
-    PDI_HISTOGRAMS_MAX = 2048, /* pairs of them; flows beyond have none */
     PDI_SENT_UNIT = 256,       /* first transmissions that are remembered, in units, */
     PDI_SENT_MAX = 8192,       /* at most so many of one flow: half a circle of 14 bits */
-    PDI_SENT_ALONE = 1024,     /* where nobody acknowledges it, */
-    PDI_SENT_UNITS = 16384,    /* and of all */
+    PDI_SENT_ALONE = 1024,     /* where nobody acknowledges it */
     PDI_PORTS_MAX = 16,
     PDI_EVENTS_MAX = 64, /* that one message can cause; further ones are counted, not told */
     PDI_PLACES = 512,    /* of a histogram in microseconds: up to 2^35, which is nine hours */
     PDI_CACHE = 2048,
     PDI_DETAIL = 40,
+    PDI_TRACE_BYTES_MIN = 9 << 20, /* what a thousand parties take, with all that hangs on them */
 };
 
 /* What a number is to its flow. */
@@ -118,7 +113,7 @@ enum pdi_seen_end_kind {
 struct pdi_party {
     /* looked at with every packet */
     pyddsi_endpoint at;
-    uint8_t used;
+    uint8_t used;     /* 2: it is about to go */
     uint8_t speaks;   /* whatever it sends or gets is of the protocol */
     uint8_t group;    /* a multicast address */
     uint8_t shared;   /* that, or a well-known port: others may use it as well */
@@ -130,7 +125,8 @@ struct pdi_party {
     int64_t last_ns;          /* its last packet; PDI_NONE64: it has sent none */
     uint64_t packets, bytes;  /* tallies */
     uint32_t recent[2];       /* its flow used last, unreliable and reliable */
-    uint32_t flows, sessions; /* lists: flows that it sends, sessions that it has */
+    uint32_t flows, sessions; /* lists: flows that it sends, sessions that it has, */
+    uint32_t same;            /* and the next party that has told the same id */
     uint64_t greetings;       /* HELLOs, OPENs and ACCEPTs that it has sent */
     uint64_t lives;           /* how often it has told another id */
     /* and with some */
@@ -282,6 +278,7 @@ struct pdi_trace {
     uint8_t *names;
     struct pdi_histograms *histograms;
     struct pdi_map party_of, flow_of, session_of, resource_of, rid_of;
+    struct pdi_map id_of; /* the party that told an id last, by that */
     struct pdi_pages sent_pages, name_pages;
     struct pdi_slots party_slots, flow_slots, acker_slots, missing_slots, session_slots,
         resource_slots, histogram_slots;
@@ -310,9 +307,17 @@ struct pdi_trace {
     } cache[PDI_CACHE];
 };
 
-size_t pdi_trace_size(void);
-/* In |memory|, of pdi_trace_size() zero bytes aligned to 64; |seed| is for hashing. */
-struct pdi_trace *pdi_trace_init(void *memory, const uint64_t seed[2]);
+/* How many of each there is room for in so many bytes. */
+struct pdi_trace_room {
+    uint32_t parties, flows, ackers, missing, sessions, resources, histograms, name_units,
+        sent_units, rates;
+};
+
+struct pdi_trace_room pdi_trace_room(uint64_t bytes);
+/* Bytes of a trace that is to take about |bytes|, and at least PDI_TRACE_BYTES_MIN. */
+size_t pdi_trace_size(uint64_t bytes);
+/* In |memory|, of pdi_trace_size(bytes) zero bytes aligned to 64; |seed| is for hashing. */
+struct pdi_trace *pdi_trace_init(void *memory, uint64_t bytes, const uint64_t seed[2]);
 /* Sets all tallies to 0: a range begins. */
 void pdi_trace_begin(struct pdi_trace *trace);
 

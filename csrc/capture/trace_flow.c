@@ -10,10 +10,10 @@
 
 /* ---- finding and making ---- */
 
-/* Parties have 12 bits, and conduits 16: no two flows have one key. */
+/* Parties have 23 bits, and conduits 16: no two flows have one key. */
 static uint64_t key_of(uint32_t source, uint32_t to, uint64_t conduit, bool reliable)
 {
-    return (uint64_t)source << 32 | (uint64_t)to << 18 | (conduit & 0xffffU) << 1 | reliable;
+    return (uint64_t)source << 40 | (uint64_t)to << 17 | (conduit & 0xffffU) << 1 | reliable;
 }
 
 uint32_t pdi_flow_target(const struct pdi_trace *trace, uint32_t target)
@@ -41,7 +41,7 @@ static uint64_t flow_id(const struct pdi_trace *trace, uint32_t source, uint32_t
 {
     const struct pdi_party *to = &trace->parties[target];
     uint64_t other = to->group ? 0 : to->ep;
-    return pdi_mix(trace->parties[source].ep, pdi_mix(other, conduit << 1 | reliable));
+    return pdi_id(pdi_mix(trace->parties[source].ep, pdi_mix(other, conduit << 1 | reliable)));
 }
 
 uint32_t pdi_flow_get(struct pdi_trace *trace, uint32_t source, uint32_t target, uint64_t conduit,
@@ -106,7 +106,7 @@ void pdi_flow_synched(struct pdi_trace *trace, struct pdi_flow *flow)
     }
     for (uint32_t i = trace->parties[flow->source].flows; i != PDI_NONE32;
          i = trace->flows[i].next) {
-        const struct pdi_flow *other = &trace->flows[i]; /* PDI_FLOWS_MAX; a party has a few */
+        const struct pdi_flow *other = &trace->flows[i]; /* a party has a few */
         if (other->reliable && other->conduit == flow->conduit && other->synched) {
             flow->synched = 1;
             flow->synch_greetings = other->synch_greetings;

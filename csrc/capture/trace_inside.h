@@ -1,6 +1,7 @@
 /* trace_inside.h - what the files of the trace share.
  *
- *     trace.c          memory, parties: whose packets are ours
+ *     trace.c          parties: whose packets are ours
+ *     trace_memory.c   memory
  *     trace_flow.c     flows: finding, making and ending them
  *     trace_number.c   numbers: gaps, repeats, what comes late
  *     trace_sent.c     when each was first sent, and which are missing
@@ -113,6 +114,8 @@ void pdi_party_named(struct pdi_trace *trace, const struct pdi_trace_packet *pac
                      pyddsi_bytes id);
 void pdi_party_properties(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                           const pyddsi_message *message);
+/* Which party has told which id, anew from what all have told. */
+void pdi_ids_again(struct pdi_trace *trace);
 void pdi_party_locators(struct pdi_trace *trace, const pyddsi_message *message);
 /* An event about the sender of this packet. */
 struct pdi_event *pdi_party_event(struct pdi_trace *trace, unsigned type,

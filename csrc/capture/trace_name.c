@@ -141,7 +141,7 @@ static void define(struct pdi_trace *trace, const struct pdi_trace_packet *packe
         pdi_sweep_resources(trace);
     }
     if (name.size > PDI_NAME_BYTES_MAX || !room(trace, name.size)) {
-        trace->forgotten++;
+        *(name.size > PDI_NAME_BYTES_MAX ? &trace->forgotten : &trace->evicted) += 1;
         return;
     }
     struct pdi_resource resource = {.rid = rid,

@@ -15,17 +15,69 @@ struct pdi_event *pdi_party_event(struct pdi_trace *trace, unsigned type,
     return event;
 }
 
-/* A known peer that is heard at another place has moved: its sessions go on there. */
-static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet, pyddsi_bytes id)
+/* ---- ids ---- */
+
+static uint64_t id_key(const struct pdi_trace *trace, const uint8_t *id, size_t size)
 {
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+    uint64_t key = pdi_mix(trace->id_of.seed[0], size);
+    for (size_t i = 0; i < size; i++) { /* 16 */
+        key = pdi_mix(key, id[i]);
+    }
+    return key;
+}
+
+static void id_in(struct pdi_trace *trace, uint32_t index)
+{
+    struct pdi_party *party = &trace->parties[index];
+    uint64_t key = id_key(trace, party->id, party->id_size), first;
+    party->same = pdi_map_get(&trace->id_of, key, &first) ? (uint32_t)first : PDI_NONE32;
+    (void)pdi_map_put(&trace->id_of, key, index);
+}
+
+static void id_out(struct pdi_trace *trace, uint32_t index)
+{
+    const struct pdi_party *party = &trace->parties[index];
+    uint64_t key = id_key(trace, party->id, party->id_size), first;
+    if (!pdi_map_get(&trace->id_of, key, &first)) {
+        return;
+    }
+    uint32_t *at = NULL, i = (uint32_t)first;
+    while (i != PDI_NONE32 && i != index) { /* those of this id */
+        at = &trace->parties[i].same;
+        i = *at;
+    }
+    if (i == index && at != NULL) {
+        *at = party->same;
+    } else if (i == index && party->same != PDI_NONE32) {
+        (void)pdi_map_put(&trace->id_of, key, party->same);
+    } else if (i == index) {
+        (void)pdi_map_remove(&trace->id_of, key);
+    }
+}
+
+void pdi_ids_again(struct pdi_trace *trace)
+{
+    memset(trace->id_of.used, 0,
+           PDI_BITSET_WORDS((size_t)trace->id_of.mask + 1) * sizeof *trace->id_of.used);
+    trace->id_of.count = 0;
+    for (uint32_t i = 0; i < trace->party_slots.fresh; i++) {
+        if (trace->parties[i].used && trace->parties[i].id_size != 0) {
+            id_in(trace, i);
+        }
+    }
+}
+
+/* A known peer that is heard at another place has moved: its sessions go on there. */
+static void moved(struct pdi_trace *trace, const struct pdi_trace_packet *packet)
+{
+    const struct pdi_party *party = &trace->parties[packet->source];
+    for (uint32_t i = party->same; i != PDI_NONE32; i = trace->parties[i].same) { /* of this id */
         const struct pdi_party *other = &trace->parties[i];
-        if (!other->used || i == packet->source || other->id_size != id.size ||
-            memcmp(other->id, id.data, id.size) != 0) {
+        if (other->id_size != party->id_size || memcmp(other->id, party->id, party->id_size) != 0) {
             continue;
         }
         bool any = false;
-        for (uint32_t s = other->sessions; s != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
+        for (uint32_t s = other->sessions; s != PDI_NONE32;) { /* its sessions */
             uint32_t next = trace->sessions[s].next[pdi_seen_side(&trace->sessions[s], i)];
             if (trace->sessions[s].state == PDI_SESSION_OPEN) {
                 pdi_seen_end(trace, s, PDI_END_MOVED, packet->time_ns);
@@ -52,14 +104,16 @@ void pdi_party_named(struct pdi_trace *trace, const struct pdi_trace_packet *pac
         return;
     }
     if (party->id_size != 0) {
+        id_out(trace, packet->source);
         party->lives++;
         for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
-            trace->flows[i].synched = 0; /* PDI_FLOWS_MAX; a party has a few */
+            trace->flows[i].synched = 0; /* a party has a few */
         }
     }
     party->id_size = (uint8_t)id.size;
     memcpy(party->id, id.data, id.size);
-    moved(trace, packet, id);
+    id_in(trace, packet->source);
+    moved(trace, packet);
 }
 
 /* How long a party's numbers are from here on. */
@@ -71,7 +125,7 @@ static void bits_are(struct pdi_trace *trace, uint32_t index, uint8_t bits)
     }
     party->seq_bits = bits;
     for (uint32_t i = party->flows; i != PDI_NONE32; i = trace->flows[i].next) {
-        trace->flows[i].seq_bits = bits; /* PDI_FLOWS_MAX; a party has a few */
+        trace->flows[i].seq_bits = bits; /* a party has a few */
     }
 }
 

@@ -39,8 +39,9 @@ static uint32_t find(const struct pdi_trace *trace, uint32_t a, uint32_t b)
 
 static uint64_t id_of(const struct pdi_trace *trace, const struct pdi_seen *session)
 {
-    return pdi_mix(trace->parties[session->party[0]].ep ^ trace->parties[session->party[1]].ep,
-                   pdi_mix((uint64_t)session->open_ns, session->number));
+    return pdi_id(
+        pdi_mix(trace->parties[session->party[0]].ep ^ trace->parties[session->party[1]].ep,
+                pdi_mix((uint64_t)session->open_ns, session->number)));
 }
 
 static void link_out(struct pdi_trace *trace, uint32_t index)
@@ -49,7 +50,7 @@ static void link_out(struct pdi_trace *trace, uint32_t index)
     for (unsigned i = 0; i < 2; i++) {
         uint32_t party = session->party[i];
         uint32_t *at = &trace->parties[party].sessions;
-        while (*at != PDI_NONE32 && *at != index) { /* PDI_SESSIONS_MAX */
+        while (*at != PDI_NONE32 && *at != index) { /* its sessions */
             struct pdi_seen *other = &trace->sessions[*at];
             at = &other->next[pdi_seen_side(other, party)];
         }
@@ -132,7 +133,7 @@ bool pdi_seen_set(struct pdi_trace *trace, uint32_t index)
 static void part(struct pdi_trace *trace, uint32_t one, uint32_t other)
 {
     for (uint32_t i = trace->parties[one].flows; i != PDI_NONE32; i = trace->flows[i].next) {
-        pdi_acker_leave(trace, i, other); /* PDI_FLOWS_MAX; a party has a few */
+        pdi_acker_leave(trace, i, other); /* a party has a few */
     }
 }
 
@@ -191,7 +192,7 @@ void pdi_seen_heard(struct pdi_trace *trace, uint32_t index, int64_t time_ns)
         return;
     }
     int64_t least = INT64_MAX;
-    for (uint32_t i = party->sessions; i != PDI_NONE32;) { /* PDI_SESSIONS_MAX */
+    for (uint32_t i = party->sessions; i != PDI_NONE32;) { /* its sessions */
         struct pdi_seen *session = &trace->sessions[i];
         unsigned side = pdi_seen_side(session, index);
         uint32_t next = session->next[side];

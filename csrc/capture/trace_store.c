@@ -21,12 +21,19 @@ static void put_endpoint(struct pdi_store *store, const pyddsi_endpoint *at)
     pdi_store_put(store, at->kind);
 }
 
+/* This place is taken; places behind all that are were never touched. */
+static uint32_t taken(struct pdi_slots *slots, uint32_t index)
+{
+    slots->fresh = index >= slots->fresh ? index + 1 : slots->fresh;
+    return index;
+}
+
 /* ---- parties ---- */
 
 static void store_parties(struct pdi_store *store, const struct pdi_trace *trace)
 {
     pdi_store_put(store, trace->party_slots.used);
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+    for (uint32_t i = 0; i < trace->party_slots.fresh; i++) {
         const struct pdi_party *party = &trace->parties[i];
         if (!party->used) {
             continue;
@@ -52,7 +59,7 @@ static void store_parties(struct pdi_store *store, const struct pdi_trace *trace
 
 static void load_party(struct pdi_restore *load, struct pdi_trace *trace)
 {
-    uint32_t i = pdi_store_get_index(load, PDI_PARTIES_MAX);
+    uint32_t i = taken(&trace->party_slots, pdi_store_get_index(load, trace->party_slots.count));
     struct pdi_party *party = &trace->parties[i];
     pyddsi_endpoint at = {0};
     size_t ip = pdi_store_get_bytes(load, at.ip, sizeof at.ip);
@@ -141,7 +148,7 @@ static void load_ackers(struct pdi_restore *load, struct pdi_trace *trace, uint3
     uint32_t *end = &flow->ackers;
     for (uint32_t i = 0; i < count && !load->bad; i++) {
         uint32_t made = pdi_slots_get(&trace->acker_slots);
-        uint32_t party = pdi_store_get_index(load, PDI_PARTIES_MAX);
+        uint32_t party = pdi_store_get_index(load, trace->party_slots.count);
         if (made == PDI_CHAIN_END || !trace->parties[party].used) {
             load->bad = true;
             return;
@@ -206,9 +213,9 @@ static void load_sent(struct pdi_restore *load, struct pdi_trace *trace, struct 
 
 static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
 {
-    uint32_t index = pdi_store_get_index(load, PDI_FLOWS_MAX);
-    uint32_t source = pdi_store_get_index(load, PDI_PARTIES_MAX),
-             target = pdi_store_get_index(load, PDI_PARTIES_MAX);
+    uint32_t index = taken(&trace->flow_slots, pdi_store_get_index(load, trace->flow_slots.count));
+    uint32_t source = pdi_store_get_index(load, trace->party_slots.count),
+             target = pdi_store_get_index(load, trace->party_slots.count);
     uint64_t conduit = pdi_store_get(load, UINT16_MAX), flags = pdi_store_get(load, 31);
     struct pdi_flow *flow = &trace->flows[index];
     if (load->bad || flow->used || !trace->parties[source].used || !trace->parties[target].used ||
@@ -254,7 +261,7 @@ static void load_flow(struct pdi_restore *load, struct pdi_trace *trace)
 static void store_sessions(struct pdi_store *store, const struct pdi_trace *trace)
 {
     pdi_store_put(store, trace->session_slots.used);
-    for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->session_slots.fresh; i++) {
         const struct pdi_seen *session = &trace->sessions[i];
         if (!session->used) {
             continue;
@@ -283,7 +290,8 @@ static void store_sessions(struct pdi_store *store, const struct pdi_trace *trac
 
 static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
 {
-    uint32_t index = pdi_store_get_index(load, PDI_SESSIONS_MAX);
+    uint32_t index =
+        taken(&trace->session_slots, pdi_store_get_index(load, trace->session_slots.count));
     struct pdi_seen *session = &trace->sessions[index];
     if (load->bad || session->used) {
         load->bad = true;
@@ -293,7 +301,7 @@ static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
     session->accept_ns = pdi_store_get_time(load);
     session->end_ns = pdi_store_get_time(load);
     for (unsigned side = 0; side < 2; side++) {
-        session->party[side] = pdi_store_get_index(load, PDI_PARTIES_MAX);
+        session->party[side] = pdi_store_get_index(load, trace->party_slots.count);
         session->silence_ns[side] = pdi_store_get_signed(load);
         session->lease_ns[side] = pdi_store_get_signed(load);
         session->id_size[side] =
@@ -315,7 +323,7 @@ static void load_session(struct pdi_restore *load, struct pdi_trace *trace)
 static void store_resources(struct pdi_store *store, const struct pdi_trace *trace)
 {
     pdi_store_put(store, trace->resource_slots.used);
-    for (uint32_t i = 0; i < PDI_RESOURCES_MAX; i++) {
+    for (uint32_t i = 0; i < trace->resource_slots.fresh; i++) {
         const struct pdi_resource *resource = &trace->resources[i];
         if (resource->used) {
             pdi_store_put(store, i);
@@ -335,8 +343,9 @@ static void load_resource(struct pdi_restore *load, struct pdi_trace *trace)
 {
     struct pdi_resource resource = {.used = 1, .until_ns = PDI_NONE64};
     uint8_t name[PDI_NAME_BYTES_MAX];
-    uint32_t index = pdi_store_get_index(load, PDI_RESOURCES_MAX);
-    resource.party = pdi_store_get_index(load, PDI_PARTIES_MAX);
+    uint32_t index =
+        taken(&trace->resource_slots, pdi_store_get_index(load, trace->resource_slots.count));
+    resource.party = pdi_store_get_index(load, trace->party_slots.count);
     resource.space = (uint8_t)pdi_store_get(load, UINT8_MAX);
     resource.rid = pdi_store_get(load, UINT64_MAX);
     resource.kind = (uint8_t)pdi_store_get(load, UINT8_MAX);
@@ -359,7 +368,7 @@ size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
     pdi_store_put_signed(&store, trace->stopped_ns);
     store_parties(&store, trace);
     pdi_store_put(&store, trace->flow_slots.used);
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         if (trace->flows[i].used) {
             store_flow(&store, trace, i);
         }
@@ -373,9 +382,8 @@ size_t pdi_trace_store(const struct pdi_trace *trace, uint8_t *out, size_t room)
 static void slots_again(struct pdi_slots *slots, const uint8_t *used, size_t stride)
 {
     slots->free = PDI_CHAIN_END;
-    slots->fresh = slots->count;
     slots->used = 0;
-    for (uint32_t i = slots->count; i > 0; i--) {
+    for (uint32_t i = slots->fresh; i > 0; i--) {
         if (used[(i - 1) * stride]) {
             slots->used++;
         } else {
@@ -390,8 +398,8 @@ int pdi_trace_load(struct pdi_trace *trace, const uint8_t *data, size_t size)
     struct pdi_restore load = {.at = data, .end = data + size};
     static void (*const loads[4])(struct pdi_restore *, struct pdi_trace *) = {
         load_party, load_flow, load_session, load_resource};
-    static const uint32_t limits[4] = {PDI_PARTIES_MAX, PDI_FLOWS_MAX, PDI_SESSIONS_MAX,
-                                       PDI_RESOURCES_MAX};
+    const uint32_t limits[4] = {trace->party_slots.count, trace->flow_slots.count,
+                                trace->session_slots.count, trace->resource_slots.count};
     trace->files = (uint32_t)pdi_store_get(&load, INT32_MAX);
     trace->latest_ns = pdi_store_get_time(&load);
     trace->lease_ns = pdi_store_get_signed(&load);

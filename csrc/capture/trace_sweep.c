@@ -68,7 +68,7 @@ static bool goes(const struct pdi_trace *trace, const struct table *table, uint3
 
 static bool party_used(const struct pdi_trace *trace, uint32_t i)
 {
-    return trace->parties[i].used;
+    return trace->parties[i].used != 0;
 }
 
 static int64_t party_active(const struct pdi_trace *trace, uint32_t i)
@@ -78,17 +78,18 @@ static int64_t party_active(const struct pdi_trace *trace, uint32_t i)
 
 void pdi_trace_relink(struct pdi_trace *trace)
 {
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+    pdi_ids_again(trace);
+    for (uint32_t i = 0; i < trace->party_slots.fresh; i++) {
         trace->parties[i].flows = trace->parties[i].sessions = PDI_NONE32;
     }
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         struct pdi_flow *flow = &trace->flows[i];
         if (flow->used) {
             flow->next = trace->parties[flow->source].flows;
             trace->parties[flow->source].flows = i;
         }
     }
-    for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->session_slots.fresh; i++) {
         struct pdi_seen *session = &trace->sessions[i];
         for (unsigned side = 0; session->used && side < 2; side++) {
             session->next[side] = trace->parties[session->party[side]].sessions;
@@ -97,35 +98,39 @@ void pdi_trace_relink(struct pdi_trace *trace)
     }
 }
 
-/* Everything that belongs to parties which are not used any more. */
+static bool stays(const struct pdi_trace *trace, uint32_t party)
+{
+    return trace->parties[party].used == 1;
+}
+
+/* Everything that belongs to parties which are about to go. */
 static void drop_orphans(struct pdi_trace *trace)
 {
-    const struct pdi_party *parties = trace->parties;
-    for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->session_slots.fresh; i++) {
         struct pdi_seen *session = &trace->sessions[i];
         if (session->used &&
-            !(parties[session->party[0]].used && parties[session->party[1]].used)) {
+            !(stays(trace, session->party[0]) && stays(trace, session->party[1]))) {
             session->end = session->state == PDI_SESSION_ENDED ? session->end : PDI_END_EVICTED;
             pdi_seen_free(trace, i);
         }
     }
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         if (trace->flows[i].used &&
-            !(parties[trace->flows[i].source].used && parties[trace->flows[i].target].used)) {
+            !(stays(trace, trace->flows[i].source) && stays(trace, trace->flows[i].target))) {
             pdi_flow_free(trace, i);
         }
     }
-    for (uint32_t i = 0; i < PDI_RESOURCES_MAX; i++) {
-        if (trace->resources[i].used && !parties[trace->resources[i].party].used) {
+    for (uint32_t i = 0; i < trace->resource_slots.fresh; i++) {
+        if (trace->resources[i].used && !stays(trace, trace->resources[i].party)) {
             pdi_resource_free(trace, i);
         }
     }
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         uint32_t ackers = trace->flows[i].used ? trace->flows[i].ackers : PDI_NONE32;
         while (ackers != PDI_NONE32) { /* PDI_FLOW_ACKERS_MAX */
             uint32_t party = trace->ackers[ackers].party;
             ackers = trace->ackers[ackers].next;
-            if (!parties[party].used) {
+            if (!stays(trace, party)) {
                 pdi_acker_free(trace, i, party);
             }
         }
@@ -138,40 +143,43 @@ static bool busy(const struct pdi_trace *trace, uint32_t party)
     return party == trace->busy[0] || party == trace->busy[1];
 }
 
+static void party_goes(struct pdi_trace *trace, uint32_t party)
+{
+    if (trace->listener.party_goes != NULL) {
+        trace->listener.party_goes(trace->listener.context, party);
+    }
+    trace->parties[party].used = 2;
+    trace->evicted++;
+}
+
 void pdi_sweep_parties(struct pdi_trace *trace)
 {
-    const struct table table = {PDI_PARTIES_MAX, party_used, party_active};
+    const struct table table = {trace->party_slots.fresh, party_used, party_active};
     int64_t limit = part(trace, &table);
-    uint32_t left = PDI_PARTIES_MAX / 2;
-    uint32_t gone[PDI_PARTIES_MAX / 2];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < PDI_PARTIES_MAX; i++) {
+    uint32_t left = trace->party_slots.count / 2, before = left;
+    for (uint32_t i = 0; i < table.count; i++) {
         /* groups stay: they are few, and without them multicast is nobody's */
         if (!busy(trace, i) && !trace->parties[i].group && goes(trace, &table, i, limit, &left)) {
-            gone[count++] = i;
+            party_goes(trace, i);
         }
     }
-    for (uint32_t i = 0; count == 0 && i < PDI_PARTIES_MAX / 2; i++) {
+    for (uint32_t i = 0; left == before && i < table.count; i++) {
         if (!busy(trace, i)) { /* nothing but groups: a made-up capture */
-            gone[0] = i;
-            count = 1;
+            party_goes(trace, i);
+            left--;
         }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (trace->listener.party_goes != NULL) {
-            trace->listener.party_goes(trace->listener.context, gone[i]);
-        }
-        trace->parties[gone[i]].used = 0;
     }
     drop_orphans(trace);
-    for (uint32_t i = 0; i < count; i++) {
-        (void)pdi_map_remove(&trace->party_of, trace->parties[gone[i]].ep);
-        pdi_slots_put(&trace->party_slots, gone[i]);
+    for (uint32_t i = 0; i < table.count; i++) {
+        if (trace->parties[i].used == 2) {
+            trace->parties[i].used = 0;
+            (void)pdi_map_remove(&trace->party_of, trace->parties[i].ep);
+            pdi_slots_put(&trace->party_slots, i);
+        }
     }
     for (uint32_t i = 0; i < PDI_CACHE; i++) {
         trace->cache[i].party = PDI_NONE32;
     }
-    trace->evicted += count;
     pdi_trace_relink(trace);
 }
 
@@ -189,10 +197,10 @@ static int64_t flow_active(const struct pdi_trace *trace, uint32_t i)
 
 void pdi_sweep_flows(struct pdi_trace *trace)
 {
-    const struct table table = {PDI_FLOWS_MAX, flow_used, flow_active};
+    const struct table table = {trace->flow_slots.fresh, flow_used, flow_active};
     int64_t limit = part(trace, &table);
-    uint32_t left = PDI_FLOWS_MAX / 2;
-    for (uint32_t i = 0; i < PDI_FLOWS_MAX; i++) {
+    uint32_t left = trace->flow_slots.count / 2;
+    for (uint32_t i = 0; i < trace->flow_slots.fresh; i++) {
         if (goes(trace, &table, i, limit, &left)) {
             pdi_flow_free(trace, i);
             trace->evicted++;
@@ -217,10 +225,10 @@ static int64_t session_active(const struct pdi_trace *trace, uint32_t i)
 
 void pdi_sweep_sessions(struct pdi_trace *trace)
 {
-    const struct table table = {PDI_SESSIONS_MAX, session_used, session_active};
+    const struct table table = {trace->session_slots.fresh, session_used, session_active};
     int64_t limit = part(trace, &table);
-    uint32_t left = PDI_SESSIONS_MAX / 2;
-    for (uint32_t i = 0; i < PDI_SESSIONS_MAX; i++) {
+    uint32_t left = trace->session_slots.count / 2;
+    for (uint32_t i = 0; i < trace->session_slots.fresh; i++) {
         if (goes(trace, &table, i, limit, &left)) {
             struct pdi_seen *session = &trace->sessions[i];
             session->end = session->state == PDI_SESSION_ENDED ? session->end : PDI_END_EVICTED;
@@ -245,11 +253,11 @@ static int64_t resource_active(const struct pdi_trace *trace, uint32_t i)
 
 void pdi_sweep_resources(struct pdi_trace *trace)
 {
-    const struct table table = {PDI_RESOURCES_MAX, resource_used, resource_active};
-    if (trace->resource_slots.used > PDI_RESOURCES_MAX / 4) {
+    const struct table table = {trace->resource_slots.fresh, resource_used, resource_active};
+    if (trace->resource_slots.used > trace->resource_slots.count / 4) {
         int64_t limit = part(trace, &table);
-        uint32_t left = PDI_RESOURCES_MAX / 2;
-        for (uint32_t i = 0; i < PDI_RESOURCES_MAX; i++) {
+        uint32_t left = trace->resource_slots.count / 2;
+        for (uint32_t i = 0; i < trace->resource_slots.fresh; i++) {
             if (goes(trace, &table, i, limit, &left)) {
                 pdi_resource_free(trace, i);
                 trace->evicted++;

@@ -1265,7 +1265,10 @@ enum {
     PYDDSI_COLUMNS_MAX = 48,
     PYDDSI_WHERE_MAX = 64, /* steps of a filter */
     PYDDSI_SCAN_PORTS_MAX = 16,
-    PYDDSI_SNAPSHOT_LAYOUT = 2, /* of a scan's state; another one cannot be gone on with */
+    PYDDSI_SCAN_MEMORY_MIB = 256,      /* for what a scan follows, unless it is told otherwise, */
+    PYDDSI_SCAN_MEMORY_MIB_MIN = 16,   /* at least, */
+    PYDDSI_SCAN_MEMORY_MIB_MAX = 8192, /* and at most */
+    PYDDSI_SNAPSHOT_LAYOUT = 2,        /* of a scan's state; another one cannot be gone on with */
 };
 
 /* The columns of a table, in their order; null: no such table, or no such column. */
@@ -1287,7 +1290,7 @@ enum pyddsi_decode {
 
 /* One step of a filter, which works on a stack of numbers and texts. */
 enum pyddsi_step {
-    PYDDSI_STEP_COLUMN, /* push the value of column `a`; no value makes every comparison false */
+    PYDDSI_STEP_COLUMN, /* push the value of column `a`; no value is not equal to any, and makes all other comparisons false */
     PYDDSI_STEP_NUMBER, /* push `number` */
     PYDDSI_STEP_TEXT,   /* push `size` bytes at `a` of the filter's texts */
     PYDDSI_STEP_EQ,     /* pop two, push 1 or 0; likewise */
@@ -1325,6 +1328,8 @@ typedef struct {
     uint32_t port_count;
     uint16_t ports[16];   /* well-known */
     uint32_t payload_max; /* bytes of a payload in the column `payload` */
+    uint32_t
+        memory_mib; /* for endpoints, flows, sessions and names, taken as they come; 0: the usual */
     int64_t from_ns;      /* rows of this time and later, INT64_MIN: all, */
     int64_t until_ns;     /* and before that, INT64_MAX: all */
     int64_t window_ns;    /* of `rates` */

@@ -6,16 +6,25 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pyddsi._values import closest, whole
 from pyddsi.capture._bytes import Bytes, open_bytes
-from pyddsi.capture._files import Member, Path_, Time, expand, members, moment, without_empty
+from pyddsi.capture._files import Member, Path_, Time, in_order, members, moment, sources_of
 from pyddsi.capture._index import Index, index_of
 from pyddsi.capture._packet import Packet, Packets
 from pyddsi.capture._runs import runs_of
-from pyddsi.capture._scan import EXTENSIONS, NONE, Batch, Problem, Request, Scan, Settings
+from pyddsi.capture._scan import (
+    EXTENSIONS,
+    MEMORY,
+    MEMORY_RANGE,
+    NONE,
+    Batch,
+    Problem,
+    Request,
+    Scan,
+    Settings,
+)
 from pyddsi.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -155,6 +164,7 @@ class Capture:
             else None
         )
         from_ns, until_ns = moment("start", start, begin), moment("stop", stop, begin)
+        in_order(start, from_ns, stop, until_ns)
         for member, name in zip(self.members, self.files, strict=True):
             with _opened(member) as source:
                 packets = Packets(source, self.settings, where, from_ns, until_ns)
@@ -289,6 +299,7 @@ class Capture:
             else None
         )
         from_ns, until_ns = moment("start", start, begin), moment("stop", stop, begin)
+        in_order(start, from_ns, stop, until_ns)
         if from_ns is not None:
             request = replace(request, start_ns=from_ns)
         if until_ns is not None:
@@ -346,6 +357,7 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
     learn: bool = True,
     extensions: str = "announced",
     dedupe: bool = False,
+    memory: int = MEMORY,
     chain: str = "auto",
     strict: bool = False,
     index: str | None = None,
@@ -358,6 +370,8 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
     seq_bits: length of sequence numbers; None: as the sessions announce
     extensions: whether messages beyond zhe are read: "announced" by their sender, "always", "never"
     dedupe: pass over a datagram that was captured a moment ago on another interface, or with the same IP identity
+    memory: bytes for the endpoints, counters, sessions and names that are followed at one time, taken as they come (256 MiB, which is
+        some ten thousand endpoints); where it is not enough the idle half is given up, with a warning
     chain: whether a file goes on where the one before it ends: "auto" for run_00001.pcapng, run_00002.pcapng ...; "on", "off"
     strict: raise CaptureError for what is a warning otherwise, such as a file that is cut off
     index: folder for index files; None: beside the captures, else in the user's cache. keep_index=False: nowhere
@@ -373,21 +387,9 @@ def open(  # noqa: A001 - as pyddsi.capture.open, it shadows nothing
         raise ValueError("ports has 1 to 16 ports")
     if seq_bits is not None:
         whole("seq_bits", seq_bits, 7, 56)
-    settings = Settings(numbers, seq_bits or 0, learn, extensions, dedupe)
-    sources: list[str | BinaryIO] = []
-    if isinstance(path, (str, os.PathLike)):
-        sources.extend(expand(path))
-    elif hasattr(path, "read"):
-        sources.append(cast("BinaryIO", path))
-    else:
-        for one in cast("Iterable[Path_]", path):  # type: ignore[redundant-cast]  # pyright sees bytes
-            sources.extend(expand(one))
-    for source in sources:
-        if isinstance(source, str) and source != "-" and not Path(source).exists():
-            raise CaptureError(
-                f"{source}: there is no such file; name a pcap or pcapng file, or '-'"
-            )
-    sources, empty = without_empty(sources)
+    whole("memory", memory, *MEMORY_RANGE)
+    settings = Settings(numbers, seq_bits or 0, learn, extensions, dedupe, memory)
+    sources, empty = sources_of(path)
     made = Capture(members(sources, chain), settings, strict=strict, index=index, keep=keep_index)
     made.note([Problem(name, "empty", f"{name} is empty, and left out") for name in empty])
     return made

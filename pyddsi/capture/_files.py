@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from pyddsi.capture._where import parse_time
 from pyddsi.errors import CaptureError
@@ -18,11 +18,13 @@ __all__ = [
     "Path_",
     "Time",
     "expand",
+    "in_order",
     "is_named",
     "members",
     "moment",
     "order_of",
     "series_of",
+    "sources_of",
     "without_empty",
 ]
 
@@ -47,6 +49,7 @@ _SERIES = (  # what stands before the number, the number, what stands behind it
     re.compile(r"(.*\.(?:pcap|pcapng|cap))(\d+)((?:\..*)?)"),  # tcpdump
 )
 SECOND = 1_000_000_000
+ALTERNATIVES_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,18 @@ class Member:
         return self.recording != self.number
 
 
+def _alternatives(pattern: str) -> list[str]:
+    """The patterns that one with `{a,b}` means; the innermost braces first."""
+    found = [pattern]
+    while match := re.search(r"\{([^{}]*,[^{}]*)\}", found[0]):
+        head, tail = found[0][: match.start()], found[0][match.end() :]
+        more = [f"{head}{word}{tail}" for word in match[1].split(",")]
+        if len(found) + len(more) > ALTERNATIVES_MAX:
+            raise CaptureError(f"{pattern}: that are more than {ALTERNATIVES_MAX} patterns")
+        found = [*found[1:], *more]
+    return found
+
+
 def expand(path: Path_) -> list[str]:
     """The files that a path means: itself, those of a folder, those that a pattern matches."""
     name = os.fspath(path)
@@ -83,13 +98,38 @@ def expand(path: Path_) -> list[str]:
                 f"{name} has no captures in it; their names end in {', '.join(NAMES[:3])}, or these packed"
             )
         return found
-    if not Path(name).exists() and glob.has_magic(name):
-        names = glob.glob(name, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
+    patterns = _alternatives(name)
+    if not Path(name).exists() and (len(patterns) > 1 or glob.has_magic(name)):
+        names = {
+            file
+            for pattern in patterns
+            for file in glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute patterns
+        }
         found = sorted((one for one in names if not one.endswith(".pyddsi-index")), key=order_of)
         if not found:
             raise CaptureError(f"{name}: no file matches this pattern")
         return found
     return [name]
+
+
+def sources_of(
+    path: Path_ | BinaryIO | Iterable[Path_],
+) -> tuple[list[str | BinaryIO], list[str]]:
+    """The files that somebody names, in their order, and those that are left out. CaptureError: one is not there."""
+    sources: list[str | BinaryIO] = []
+    if isinstance(path, (str, os.PathLike)):
+        sources.extend(expand(path))
+    elif hasattr(path, "read"):
+        sources.append(cast("BinaryIO", path))
+    else:
+        for one in cast("Iterable[Path_]", path):  # type: ignore[redundant-cast]  # pyright sees bytes
+            sources.extend(expand(one))
+    for source in sources:
+        if isinstance(source, str) and source != "-" and not Path(source).exists():
+            raise CaptureError(
+                f"{source}: there is no such file; name a pcap or pcapng file, or '-'"
+            )
+    return without_empty(sources)
 
 
 def without_empty(
@@ -146,6 +186,12 @@ def members(sources: Iterable[str | BinaryIO], chain: str) -> tuple[Member, ...]
         found.append(Member(source, number, found[-1].recording if goes_on else number))
         before = stem
     return tuple(found)
+
+
+def in_order(start: Time, start_ns: int | None, stop: Time, stop_ns: int | None) -> None:
+    """ValueError: nothing can lie between these."""
+    if start_ns is not None and stop_ns is not None and start_ns > stop_ns:
+        raise ValueError(f"the time {start!r} to begin with is after {stop!r} to end with")
 
 
 def moment(what: str, value: Time, begin_ns: int | None) -> int | None:

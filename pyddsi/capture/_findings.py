@@ -252,7 +252,7 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
         )
     streams = tally["decode.stream"]
     if streams:
-        _, number = tally.firsts.get("decode.stream", (0, None))
+        file, number = tally.firsts.get("decode.stream", (0, None))
         missing, unread = tally["stream_missing"], tally["stream_unread"]
         yield Finding(
             "streams",
@@ -262,13 +262,15 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
             streams,
             _packets(number),
             f"frame.number == {number}" if number else "",
+            _files((file, number)),
         )
-    if tally["evicted"] or tally["forgotten"]:
+    if tally["forgotten"]:
         yield Finding(
-            "evicted",
+            "forgotten",
             "note",
-            f"{_times(tally['evicted'] + tally['forgotten'], 'thing')} that had been idle for long were forgotten to make room for others",
-            tally["evicted"] + tally["forgotten"],
+            f"{_times(tally['forgotten'], 'receiver, hole or name', 'receivers, holes and names')} are more than is remembered of one "
+            f"counter, or longer",
+            tally["forgotten"],
         )
     if info.frames and not info.packets:
         passed = ", ".join(f"{count} {what}" for what, count in info.foreign.items())

@@ -35,6 +35,7 @@ from pyddsi.errors import CaptureError
 
 __all__ = ["CHUNK_BYTES", "Chunk", "Index", "index_of"]
 
+STATE_SMALL, STATE_SHARE = 1 << 20, 4  # bytes of the file for each that a state is larger
 CHUNK_BYTES = 8 * 1024 * 1024
 FORMAT = 1
 MAGIC = "pyddsi capture index"
@@ -128,6 +129,7 @@ class Index:
 
 def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], None] | None) -> None:
     """Advance over what is not indexed yet, with a stop at each chunk."""
+    scan.name = source.name
     raw, used = scan.raw, scan.used
     window = Window(source)
     at = index.chunks[-1].offset
@@ -144,8 +146,10 @@ def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], Non
                 first_ns=facts.range_first_ns, last_ns=facts.range_last_ns
             )
             index.chunks.append(Chunk(at, before + facts.frames, NONE, NONE))
-            index.snapshots.append(scan.snapshot())
-            next_at = at + CHUNK_BYTES
+            state = scan.snapshot()
+            index.snapshots.append(state)
+            # where thousands are followed a state is large: the index stays a small part of its file
+            next_at = at + CHUNK_BYTES + STATE_SHARE * max(0, len(state) - STATE_SMALL)
             lib.pyddsi_scan_limit(raw, next_at)
             if progress is not None:
                 progress(at)
@@ -163,6 +167,8 @@ def _walk(source: Bytes, scan: Scan, index: Index, progress: Callable[[int], Non
     index.frames = before + facts.frames
     index.end = scan.snapshot()
     index.problems = list(scan.problems)
+    if lack := scan.lack():
+        index.problems.append(lack)
 
 
 def _build(

@@ -29,6 +29,8 @@ EVER = 2**63 - 1
 SECOND = 1_000_000_000
 LIVE_SECONDS = 1.0
 """Rows of a stream that goes on are given out after this, whether a batch is full or not."""
+MEMORY = lib.PYDDSI_SCAN_MEMORY_MIB << 20
+MEMORY_RANGE = lib.PYDDSI_SCAN_MEMORY_MIB_MIN << 20, lib.PYDDSI_SCAN_MEMORY_MIB_MAX << 20
 EXTENSIONS = {"announced": 0, "never": 1, "always": 2}
 
 
@@ -41,6 +43,8 @@ class Settings:
     learn: bool = True
     extensions: str = "announced"
     dedupe: bool = False
+    memory: int = MEMORY
+    """Bytes for the endpoints, counters, sessions and names that are followed at one time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ def _options(settings: Settings, request: Request | None, *, tally: bool) -> tup
     options.seq_bits = settings.seq_bits
     options.learn = settings.learn
     options.dedupe = settings.dedupe
+    options.memory_mib = settings.memory >> 20
     options.base_only = EXTENSIONS[settings.extensions]
     options.port_count = len(settings.ports)
     for i, port in enumerate(settings.ports):
@@ -172,6 +177,7 @@ class Scan:
         self.address = int(ffi.cast("uintptr_t", raw))
         self.used = ffi.new("size_t *")
         self.files = 0
+        self.name = ""
 
     # ---- what is known ----
 
@@ -211,6 +217,19 @@ class Scan:
         """The schema of its batches, as Arrow's capsule."""
         return scan_schema(self.address)
 
+    def lack(self) -> Problem | None:
+        """What could not be followed for want of memory."""
+        evicted = self.facts().evicted
+        if not evicted:
+            return None
+        return Problem(
+            self.name,
+            "evicted",
+            f"{self.name} has more endpoints, counters, sessions and names at one time than {self.settings.memory >> 20} MiB hold: "
+            f"{evicted:,} were given up, and what is told of them from there on is wrong (a first number again, no gap, no name); "
+            f"read it again with more memory (--memory, memory=)",
+        )
+
     # ---- rows ----
 
     def _batch(self) -> Iterator[Batch]:
@@ -232,6 +251,7 @@ class Scan:
         over comes with `finish`.
         """
         part = part or Range()
+        self.name = source.name
         if part.start or part.snapshot is not None:
             source.seek(part.start)
         if part.snapshot is not None and not self.restore(part.snapshot):
@@ -266,6 +286,8 @@ class Scan:
         while lib.pyddsi_scan_finish(self.raw, whole) == lib.PYDDSI_AGAIN:
             yield from self._batch()
         yield from self._batch()
+        if lack := self.lack():
+            self.problems.append(lack)
 
     def tell(self, table: str, wanted: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """After `finish`, of a scan without a table: the rows of one that tells what has been added up, as tuples."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyddsi.cli._arguments import UsageError, whole_number
+from pyddsi.cli._arguments import UsageError, byte_count, whole_number
 
 __all__ = ["add_files", "add_part", "add_reading", "opened", "progress", "warned"]
 
@@ -43,6 +43,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--dedupe",
         action="store_true",
         help="pass over datagrams that were captured twice, as on `any` or a mirrored port",
+    )
+    parser.add_argument(
+        "--memory",
+        type=byte_count(16 << 20),
+        metavar="SIZE",
+        help="for the endpoints, counters and names that are followed at one time (default: 256M, some ten thousand endpoints)",
     )
     parser.add_argument(
         "--strict",
@@ -83,6 +89,7 @@ def opened(options: argparse.Namespace, **settings: Any) -> Any:
             seq_bits=options.seq_bits,
             dedupe=options.dedupe,
             strict=options.strict,
+            **({} if options.memory is None else {"memory": options.memory}),
             **settings,
         )
     except ValueError as error:

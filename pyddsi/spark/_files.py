@@ -66,6 +66,7 @@ def _facts(scan: Scan) -> dict[str, Any]:
         "frames": facts.frames,
         "packets": facts.packets,
         "messages": facts.messages,
+        "evicted": facts.evicted,
         "malformed": sum(facts.by_decode[i] for i in BAD),
     }
 
@@ -90,6 +91,8 @@ def _looked_at(piece: Piece, scan: Scan) -> tuple[dict[str, Any], list[str]]:
         source.close()
     found |= _facts(scan)
     wrong += [problem.text for problem in scan.problems]
+    if lack := scan.lack():
+        wrong.append(lack.text)
     if source.seekable and not wrong:
         found["truncated_tail"] = 0
     elif source.seekable and scan.problems:
@@ -115,12 +118,11 @@ def _indexes(asked: Asked, pieces: tuple[Piece, ...]) -> dict[str, Index]:
 def read_files(part: Part, schema: pa.Schema, asked: Asked, settings: Settings) -> Iterator[Any]:
     """The rows of one recording."""
     rows: list[dict[str, Any]] = []
-    deep = not set(schema.names) <= LISTED
+    deep = not {name.lower() for name in schema.names} <= LISTED
     for run in part.runs:
         indexes = _indexes(asked, run.pieces) if deep else {}
         scan: Scan | None = None
         for piece in run.pieces:
-            row: dict[str, Any] = dict.fromkeys(schema.names)
             found: dict[str, Any] = {
                 "file": piece.number,
                 "key": file_key(piece.path),
@@ -136,6 +138,6 @@ def read_files(part: Part, schema: pa.Schema, asked: Asked, settings: Settings) 
                 found["index"] = "none" if index is None else index.origin
                 found["chunks"] = None if index is None else len(index.chunks)
                 found["problem"] = "; ".join(dict.fromkeys(wrong)) or None
-            rows.append({name: found.get(name) for name in row})
+            rows.append({name: found.get(name.lower()) for name in schema.names})
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)

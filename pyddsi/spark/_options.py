@@ -18,11 +18,17 @@ from urllib.parse import unquote, urlsplit
 
 from pyddsi import capture
 from pyddsi._values import closest
+from pyddsi.capture._scan import MEMORY_RANGE
 from pyddsi.capture._where import compile_where
 from pyddsi.spark.schema import TIMED, columns_of, schema_of
 
 __all__ = ["KNOWN", "Asked", "read"]
 
+OF_CATALOGS = {
+    *("owner", "provider", "location", "comment", "collation", "external", "tabletype"),
+    *("ismanagedlocation", "serialization.format"),
+}
+"""What Spark adds for a table of a catalog (CREATE TABLE ... USING pyddsi), beside each option a second time, as option.NAME."""
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SPLIT_MIN = 64 * 1024
 PAYLOAD_MAX = 65535
@@ -36,6 +42,7 @@ class Asked:
 
     paths: absolute, of files, folders and patterns
     columns: names in their order; None: the usual ones
+    named: those of the option columns; None: it is not there
     split_bytes: of a partition; None: as the size of the capture suggests
     settings: how captures are read, as `pyddsi.capture.open` takes it
     payload: bytes of each; None: no column of them unless it is named
@@ -44,6 +51,7 @@ class Asked:
     paths: tuple[str, ...]
     table: str = "messages"
     columns: tuple[str, ...] | None = None
+    named: tuple[str, ...] | None = None
     split: str = "index"
     split_bytes: int | None = None
     start: str | None = None
@@ -170,6 +178,7 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "learn": _switch,
     "extensions": _text,
     "dedupe": _switch,
+    "memory": _bytes(MEMORY_RANGE[0]),
     "chain": _text,
     "maxFilesPerTrigger": _number,
     "maxBytesPerTrigger": _bytes(1),
@@ -198,6 +207,8 @@ _NAMES = {plain(name): name for name in _READ}
 def _values(options: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for given, value in options.items():
+        if plain(given) in OF_CATALOGS or given.startswith("option."):
+            continue
         name = _NAMES.get(plain(given))
         if name is None:
             near = closest(plain(given), [plain(known) for known in KNOWN])
@@ -248,7 +259,8 @@ def read(options: Mapping[str, str]) -> Asked:
     values = _values(options)
     table = values.get("table", "messages").lower()
     columns_of(table)  # if there is no such table, it says so
-    columns = values.get("columns") or _usual(values, table)
+    named = tuple(map(str.lower, values["columns"])) if "columns" in values else None
+    columns = named or _usual(values, table)
     if columns is not None:
         schema_of(table, columns)
         if "payload" in columns and values.get("payload", PAYLOAD_MAX) is None:
@@ -273,6 +285,7 @@ def read(options: Mapping[str, str]) -> Asked:
             ("learn", "learn"),
             ("extensions", "extensions"),
             ("dedupe", "dedupe"),
+            ("memory", "memory"),
             ("chain", "chain"),
             ("indexDir", "index"),
             ("index", "keep_index"),
@@ -286,6 +299,7 @@ def read(options: Mapping[str, str]) -> Asked:
         paths=_paths(values),
         table=table,
         columns=columns,
+        named=named,
         split=values.get("split", "index"),
         split_bytes=values.get("splitSize"),
         start=values.get("from"),

@@ -215,8 +215,10 @@ class _Planner:
         stop = EVER if self.asked.table == "events" else self.request.stop_ns
         indexes = self.asked.open(tuple(map(_path, group))).indexes()
         for index, member in zip(indexes, group, strict=True):
-            if index.origin == "rebuilt":
-                warnings.warn(index.problems[-1].text, CaptureWarning, stacklevel=2)
+            for problem in index.problems:
+                rebuilt = problem.kind == "index_rebuilt" and index.origin == "rebuilt"
+                if rebuilt or problem.kind == "evicted":
+                    warnings.warn(problem.text, CaptureWarning, stacklevel=2)
             head = fingerprint(index.name, min(HEAD_BYTES, index.size))
             for part in index.ranges(self.split, start, stop):
                 piece = Piece.of(index.name, (member.number, member.recording), head, part)

@@ -115,7 +115,7 @@ def _fitted(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatc
     """Batches as Spark wants them: these columns in this order, and exactly its schema."""
     for batch in batches:
         made = pa.record_batch(batch)
-        columns = [made.column(name) for name in schema.names]
+        columns = [made.column(name.lower()) for name in schema.names]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -148,6 +148,8 @@ def _read_run(
     yield from scan.finish(whole=run.whole)
     if failfast:
         _fail(scan, run.pieces[-1])
+    if lack := scan.lack():
+        warnings.warn(lack.text, CaptureWarning, stacklevel=2)
 
 
 def read_part(

@@ -69,6 +69,11 @@ _FILES = tuple(
         ("packets", "int64?", "of these, packets of the protocol"),
         ("messages", "int64?", "messages in them"),
         ("malformed", "int64?", "packets that break a rule, or were cut"),
+        (
+            "evicted",
+            "int64?",
+            "endpoints, counters, sessions and names that there was no memory for (option memory)",
+        ),
         ("truncated_tail", "int64?", "bytes at its end that are no whole record"),
         ("index", "string?", "built, read, extended, rebuilt; none: it needs none"),
         ("chunks", "int32?", "parts that the index cuts it into"),
@@ -110,9 +115,10 @@ def schema_of(table: str, wanted: Iterable[str] | None = None) -> StructType:
     if wanted is None:
         return StructType([_field(column) for column in known.values() if not column.dear])
     fields = []
-    for name in wanted:
+    for given in wanted:
+        name = given.lower()  # Spark's own sources do not care for case either
         if name not in known:
-            raise ValueError(f"table {table!r} has no column {name!r}; {closest(name, known)}")
+            raise ValueError(f"table {table!r} has no column {given!r}; {closest(name, known)}")
         fields.append(_field(known[name]))
     if not fields:
         raise ValueError("columns is empty; name one at least, or leave it out for the usual ones")
@@ -120,7 +126,7 @@ def schema_of(table: str, wanted: Iterable[str] | None = None) -> StructType:
 
 
 def checked(table: str, schema: StructType) -> tuple[str, ...]:
-    """The names of a schema that somebody gave, if the table has such columns."""
+    """The columns of a schema that somebody gave, if the table has such; the schema may have their names in capitals."""
     right = schema_of(table, schema.fieldNames())
     for given, known in zip(schema.fields, right.fields, strict=True):
         if given.dataType != known.dataType:
@@ -133,9 +139,10 @@ def checked(table: str, schema: StructType) -> tuple[str, ...]:
                 f"column {given.name!r} of table {table!r} may be null, and the schema that was given forbids it; "
                 f"leave NOT NULL out"
             )
-    names = tuple(schema.fieldNames())
+    names = tuple(right.fieldNames())
     if len(set(names)) != len(names):
-        raise ValueError(f"the schema that was given names a column twice: {', '.join(names)}")
+        given_names = ", ".join(schema.fieldNames())
+        raise ValueError(f"the schema that was given names a column twice: {given_names}")
     return names
 
 

@@ -51,13 +51,23 @@ class CaptureSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a query."""
+        self._agreed(schema)
         return CaptureReader(self.asked, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For a stream."""
         from pyddsi.spark.stream import stream_reader  # noqa: PLC0415 - queries do not need it
 
+        self._agreed(schema)
         return stream_reader(self.asked, schema)
+
+    def _agreed(self, schema: StructType) -> None:
+        """Two lists of columns that differ: one of them would win, and nobody be told."""
+        named, given = self.asked.named, tuple(name.lower() for name in schema.fieldNames())
+        if named is not None and named != given:
+            raise ValueError(
+                f"option columns names {', '.join(named)}, and the schema that was given {', '.join(given)}; leave one of them out"
+            )
 
 
 class CaptureReader(DataSourceReader):

@@ -258,9 +258,9 @@ static void test_filter(void)
         {"sn", PYDDSI_STEP_LE, 5, true},   {"sn", PYDDSI_STEP_LE, 4, false},
         {"sn", PYDDSI_STEP_GT, 4, true},   {"sn", PYDDSI_STEP_GT, 5, false},
         {"sn", PYDDSI_STEP_GE, 5, true},   {"sn", PYDDSI_STEP_GE, 6, false},
-        {"rid", PYDDSI_STEP_EQ, 5, false}, {"rid", PYDDSI_STEP_NE, 5, false},
+        {"rid", PYDDSI_STEP_EQ, 5, false}, {"rid", PYDDSI_STEP_NE, 5, true},
         {"rid", PYDDSI_STEP_LT, 5, false}, {"seq_event", PYDDSI_STEP_EQ, 255, false},
-        {"ts", PYDDSI_STEP_EQ, 1, true},   {"uri", PYDDSI_STEP_NE, 7, false},
+        {"ts", PYDDSI_STEP_EQ, 1, true},   {"uri", PYDDSI_STEP_NE, 7, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pyddsi_where steps[] = {{.step = COLUMN, .a = column_of(cases[i].column)},

@@ -20,6 +20,8 @@ static pyddsi_note note;
 /* Four peers and a group; others are numbered. */
 enum { A, B, C, D, GROUP, OTHERS };
 
+enum { MEMORY = 4 * PDI_TRACE_BYTES_MIN, PARTIES = 4 * 1024, FLOWS = 4 * 2048 };
+
 static pyddsi_endpoint end_of(unsigned who)
 {
     return who == GROUP ? (pyddsi_endpoint){.ip = {239, 255, 0, 1}, .port = 7447, .kind = 4}
@@ -31,7 +33,7 @@ static pyddsi_endpoint end_of(unsigned who)
 
 static void *aligned(void)
 {
-    void *at = aligned_alloc(64, (pdi_trace_size() + 63) / 64 * 64);
+    void *at = aligned_alloc(64, (pdi_trace_size(MEMORY) + 63) / 64 * 64);
     if (at == NULL)
         abort();
     return at;
@@ -40,8 +42,8 @@ static void *aligned(void)
 static void start_over(void)
 {
     static const uint64_t seed[2] = {3, 4};
-    memset(memory[0], 0, pdi_trace_size());
-    trace = pdi_trace_init(memory[0], seed);
+    memset(memory[0], 0, pdi_trace_size(MEMORY));
+    trace = pdi_trace_init(memory[0], MEMORY, seed);
     number = 0;
     now_ns = 0;
 }
@@ -372,8 +374,8 @@ static void move(void)
     void *swap = memory[0];
     memory[0] = memory[1];
     memory[1] = swap;
-    memset(memory[0], 0, pdi_trace_size());
-    trace = pdi_trace_init(memory[0], seed);
+    memset(memory[0], 0, pdi_trace_size(MEMORY));
+    trace = pdi_trace_init(memory[0], MEMORY, seed);
     CHECK_EQ(pdi_trace_load(trace, snapshot, size), PYDDSI_OK);
     CHECK_EQ(pdi_trace_store(trace, NULL, 0), size);
     pdi_trace_begin(trace);
@@ -438,7 +440,7 @@ static void test_snapshots(void)
 static void test_floods(void)
 {
     start_over();
-    for (unsigned i = 0; i < 3 * PDI_PARTIES_MAX; i++) {
+    for (unsigned i = 0; i < 3 * PARTIES; i++) {
         unsigned stranger = OTHERS + i;
         open_as(stranger, GROUP, (char)i, 0);
         say(A, GROUP,
@@ -447,17 +449,17 @@ static void test_floods(void)
         ack(stranger, A, i & 16383, -1);
         synch(stranger, A);
     }
-    CHECK(trace->evicted > PDI_PARTIES_MAX && trace->forgotten != 0);
-    CHECK(trace->party_slots.used <= PDI_PARTIES_MAX);
+    CHECK(trace->evicted > PARTIES && trace->forgotten != 0);
+    CHECK(trace->party_slots.used <= PARTIES);
     move();
     start_over();
-    for (unsigned i = 0; i < 3 * PDI_FLOWS_MAX; i++)
+    for (unsigned i = 0; i < 3 * FLOWS; i++)
         say(A, OTHERS + i % 3000,
             &(pyddsi_message){
                 .kind = PYDDSI_SDATA, .flags = R, .conduit = i / 3000, .sn = i & 15, .rid = 2});
-    CHECK(trace->evicted >= PDI_FLOWS_MAX / 2 && trace->flow_slots.used <= PDI_FLOWS_MAX);
+    CHECK(trace->evicted >= FLOWS / 2 && trace->flow_slots.used <= FLOWS);
     move();
-    CHECK(trace->flow_slots.used > PDI_FLOWS_MAX / 4);
+    CHECK(trace->flow_slots.used > FLOWS / 4);
 }
 
 /* If it failed, bytes that are no snapshot would stop the scan that reads them. */
@@ -480,8 +482,8 @@ static void test_damaged_snapshots(void)
         size_t cut = i % 4 == 0 ? pdi_rand_below(&rand, size) : size;
         for (unsigned n = 0; n < i % 4; n++)
             copy[pdi_rand_below(&rand, size)] ^= (uint8_t)(1U << pdi_rand_below(&rand, 8));
-        memset(memory[1], 0, pdi_trace_size());
-        trace = pdi_trace_init(memory[1], seed);
+        memset(memory[1], 0, pdi_trace_size(MEMORY));
+        trace = pdi_trace_init(memory[1], MEMORY, seed);
         int status = pdi_trace_load(trace, copy, cut);
         CHECK(status == PYDDSI_OK || status == PYDDSI_BAD_INPUT);
         if (cut != size)
@@ -525,7 +527,7 @@ static void test_sessions(void)
         &(pyddsi_message){
             .kind = PYDDSI_ACCEPT, .acceptor = {(const uint8_t *)"d", 1}, .lease = 50});
     int64_t accepted = now_ns;
-    for (uint32_t party = 0; party < PDI_PARTIES_MAX; party++)
+    for (uint32_t party = 0; party < trace->party_slots.fresh; party++)
         pdi_trace_finish(trace, party,
                          accepted + INT64_C(60000000000)); /* the last silence counts */
     CHECK_EQ(trace->by_event[PDI_EVENT_LEASE_EXPIRED], 2);

@@ -98,7 +98,7 @@ def test_parts_are_the_whole(
     path = indexed(long_capture(tmp_path / "run.pcap", 3000), 50_000, monkeypatch)
     found = rows(path, table=table, splitSize=size, columns=",".join(everything(table)))
     if table in {"flows", "rates", "endpoints"}:
-        assert {row["file"] for row in found} == {0}
+        assert {row["recording"] for row in found} == {0}
         key = "ep" if table == "endpoints" else "messages"
         wanted = one_reader(path, table)
         if table != "endpoints":
