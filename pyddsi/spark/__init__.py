@@ -36,4 +36,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'pyddsi.spark' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - see above
 
-    return getattr(import_module(f"pyddsi.spark.{_PLACES[name]}"), name)
+    try:
+        return getattr(import_module(f"pyddsi.spark.{_PLACES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"pyspark", "py4j", "pyarrow"}:
+            raise
+        raise ModuleNotFoundError(
+            f"{error.name} is needed for this: `pip install 'pyddsi[spark]'`", name=error.name
+        ) from None

@@ -24,11 +24,8 @@ from pyddsi.spark.schema import TIMED, columns_of, schema_of
 
 __all__ = ["KNOWN", "Asked", "read"]
 
-OF_CATALOGS = {
-    *("owner", "provider", "location", "comment", "collation", "external", "tabletype"),
-    *("ismanagedlocation", "serialization.format"),
-}
-"""What Spark adds for a table of a catalog (CREATE TABLE ... USING pyddsi), beside each option a second time, as option.NAME."""
+OF_CATALOGS = {"owner", "provider", "location"}
+"""What Spark adds for a table of a catalog (CREATE TABLE ... USING pyddsi), which it reads without any of its options (seen in 4.3)."""
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SPLIT_MIN = 64 * 1024
 PAYLOAD_MAX = 65535
@@ -208,7 +205,10 @@ def _values(options: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for given, value in options.items():
         if plain(given) in OF_CATALOGS or given.startswith("option."):
-            continue
+            raise ValueError(
+                "a table of a catalog cannot be of captures, since Spark reads it without its options, the path among them; "
+                "write CREATE TEMPORARY VIEW ... USING pyddsi OPTIONS (path ...), or pyddsi.spark.register_views"
+            )
         name = _NAMES.get(plain(given))
         if name is None:
             near = closest(plain(given), [plain(known) for known in KNOWN])
@@ -259,8 +259,8 @@ def read(options: Mapping[str, str]) -> Asked:
     values = _values(options)
     table = values.get("table", "messages").lower()
     columns_of(table)  # if there is no such table, it says so
-    named = tuple(map(str.lower, values["columns"])) if "columns" in values else None
-    columns = named or _usual(values, table)
+    listed = tuple(map(str.lower, values["columns"])) if "columns" in values else None
+    columns = listed or _usual(values, table)
     if columns is not None:
         schema_of(table, columns)
         if "payload" in columns and values.get("payload", PAYLOAD_MAX) is None:
@@ -299,7 +299,7 @@ def read(options: Mapping[str, str]) -> Asked:
         paths=_paths(values),
         table=table,
         columns=columns,
-        named=named,
+        named=listed,
         split=values.get("split", "index"),
         split_bytes=values.get("splitSize"),
         start=values.get("from"),

@@ -1,14 +1,14 @@
 """
 Two recordings in one path, with books kept by whoever sent (tests/capture/bookkeeper.py): every view and every function of `analysis`
 has to say what the books say, recording by recording. The two have the same endpoints, counters, numbers and transactions, and
-other names, losses and ends, so that whatever joins them is wrong.
+other names, losses and ends, so that whatever joins them is wrong. It is long because it has a test for each view and each function.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyddsi import capture
+from pyddsi.capture.report import _local, collect, render
+from pyddsi.capture.report._local import jitters_of
 from pyddsi.spark import analysis, read, register_views
+from pyddsi.spark.report import picture
 from tests.capture.bookkeeper import LEASE_MS, PUBLISHERS, RECEIVER, Book, Sample, address, keep
 from tests.capture.bookkeeper import text as name_of
 from tests.capture.traffic import BEGIN, write
@@ -489,4 +492,39 @@ def test_info_and_report(folder: Path, books: dict[int, Book]) -> None:
         assert (finding.files[0], finding.packets[0]) in {
             place for (_, what), place in firsts.items() if what == event
         }
-    assert statistics.mode(finding.kind for finding in shown)
+    assert {finding.kind for finding in shown} == {"repeats", "gaps"}
+
+
+class Small:
+    """A capture whose batches have a few rows."""
+
+    def __init__(self, run: capture.Capture) -> None:
+        self.run = run
+
+    def reader(self, table: str, columns: list[str], **options: Any) -> Any:
+        """The same rows."""
+        return self.run.table(table, columns, **options).to_batches(max_chunksize=7)
+
+
+def test_jitter(spark: SparkSession, folder: Path, books: dict[int, Book]) -> None:
+    """How evenly a resource comes would be told over two recordings, publishers or resources, or not over the end of a batch."""
+    sums: dict[str, list[int]] = defaultdict(list)
+    for book in books.values():
+        came: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for one in book.samples:
+            if one.rid is not None and one.event in {"first", "next", "gap"}:
+                came[one.who, one.rid].append(one.time_ns)
+        for (_, rid), moments in came.items():
+            gaps = [b - a for a, b in pairwise(moments)]
+            sums[book.names[rid]] += [abs(b - a) for a, b in pairwise(gaps)]
+    run = capture.open(folder)
+    found = collect(run)
+    names = [one.uri for one in found.info.resources]
+    wanted = [sum(sums[name]) / len(sums[name]) / 1000 for name in names]
+    assert found.jitters == wanted
+    parts: Any = Small(run)
+    assert jitters_of(found, _local._jitters(parts, _local._names(run))) == wanted
+    assert picture(spark, folder, split_size="64k") == found
+    page = render(found)
+    assert f">{wanted[0] / 1000:,.1f} ms<" in page
+    assert "monday_0.pcap -Y" in page or "tuesday.pcap -Y" in page

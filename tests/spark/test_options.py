@@ -10,7 +10,10 @@ from pyspark.sql.types import StructType
 from pyddsi import capture
 from pyddsi.spark._options import KNOWN, read
 from pyddsi.spark.schema import checked, columns_of, schema_of
+from pyddsi.spark.source import CaptureSource
 from tests.py.golden import CAPTURES
+
+LOSS = str(CAPTURES / "p2p_loss5.pcap")
 
 
 def test_names_in_any_way() -> None:
@@ -47,6 +50,8 @@ WRONG = [
     ({"indexDir": " "}, "option indexDir is empty"),
     ({"tail": "yes"}, "there are 'false', 'off', 'on', 'true'"),
     ({"path": "s3://bucket/run.pcap"}, "s3:// is none; mount the store"),
+    ({"pushdown": "on"}, "has no option 'pushdown'"),
+    ({"memory": "1m"}, "a number of bytes from 16777216 on"),
 ]
 
 
@@ -67,6 +72,29 @@ def test_paths() -> None:
     assert read({"paths": '["/a", "/b"]'}).paths == ("/a", "/b")
     with pytest.raises(ValueError, match="path is missing"):
         read({"table": "packets"})
+
+
+def test_tables_of_catalogs() -> None:
+    """CREATE TABLE ... USING pyddsi would fail at a property that nobody wrote, and not say what would work."""
+    with pytest.raises(ValueError, match="write CREATE TEMPORARY VIEW"):
+        read({"path": "x", "owner": "root"})
+
+
+def test_case_of_columns() -> None:
+    """TS would be no column, where Spark's own sources take it for ts."""
+    assert schema_of("messages", ["TS", "Kind"]).fieldNames() == ["ts", "kind"]
+    asked = read({"path": "x", "columns": "TS,Kind"})
+    assert asked.named == ("ts", "kind")
+
+
+def test_two_lists_of_columns() -> None:
+    """A schema would win over the option columns, or the other way round, and nobody be told."""
+    source = CaptureSource({"path": LOSS, "columns": "kind"})
+    assert source.reader(schema_of("messages", ["KIND"])) is not None
+    with pytest.raises(ValueError, match=r"option columns names kind, and the schema .* ts, kind"):
+        source.reader(schema_of("messages", ["ts", "kind"]))
+    usual = CaptureSource({"path": LOSS, "addresses": "string"})
+    assert usual.reader(schema_of("messages", ["kind"])) is not None
 
 
 def test_guide_names_every_option() -> None:

@@ -79,11 +79,78 @@ def test_what_others_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", '--conf "spark.driver.host=10.0.0.1" pyspark-shell')
     made = _session._defaults()
-    assert {"spark.sql.session.timeZone", "spark.master", "spark.driver.host"} <= made
+    assert made == {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.master": "yarn",
+        "spark.driver.host": "10.0.0.1",
+    }
     monkeypatch.delenv("SPARK_CONF_DIR")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "none"))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
-    assert _session._defaults() == set()
+    assert _session._defaults() == {}
+
+
+OWN_PYTHON = """
+import json, os, sys
+import pyddsi.spark
+spark = pyddsi.spark.session(master="local[1]", conf={"spark.ui.enabled": "false", "spark.pyspark.python": sys.executable})
+print(json.dumps(pyddsi.spark.read(spark, "captures/p2p_loss5.pcap", columns=["kind"]).count()))
+"""
+
+
+def test_python_as_a_setting() -> None:
+    """A session with the setting spark.pyspark.python, which PySpark itself ignores, could run no query; and each would begin with a warning."""
+    without = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_PYTHON],
+        cwd=ROOT,
+        env={**without, **JAVA, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    assert done.stdout.strip() == "1813", done.stderr[-4000:]
+    assert "statically registered" not in done.stderr
+
+
+NOTHING_THERE = """
+import sys
+if sys.argv[1] == "pyspark":
+    sys.modules["pyspark"] = None
+import pyddsi.spark
+try:
+    pyddsi.spark.session(master="local[1]")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (
+            "pyspark",
+            "ModuleNotFoundError pyspark is needed for this: `pip install 'pyddsi[spark]'`",
+        ),
+        (
+            "java",
+            "CaptureError Spark needs Java 17 or newer, and JAVA_HOME is /nowhere, and has no",
+        ),
+    ],
+)
+def test_what_is_not_there(what: str, said: str) -> None:
+    """Without pyspark or Java there would be a traceback of somebody else's."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTHING_THERE, what],
+        cwd=ROOT,
+        env={**os.environ, "JAVA_HOME": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    assert done.stdout.startswith(said), done.stdout + done.stderr[-2000:]
 
 
 # ---- found by itself ----

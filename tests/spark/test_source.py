@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PythonException
@@ -175,3 +176,40 @@ def test_counts_by_resource(spark: SparkSession) -> None:
         into[0] += 1
         into[1] += row["payload_len"]
     assert {row.rid: [row.n, row.b] for row in found.collect()} == wanted
+
+
+def test_capitals(spark: SparkSession) -> None:
+    """A schema in capitals would end in an error of Arrow's, or its columns be empty."""
+    schema = "KIND tinyint, Seq_Event tinyint"
+    frame = spark.read.format("pyddsi").schema(schema).load(str(LOSS))
+    assert frame.columns == ["KIND", "Seq_Event"]
+    assert frame.where("kind = 7 AND seq_event IN (3, 8)").count() == 401
+    files = spark.read.format("pyddsi").option("table", "files").schema("FILE int, Frames bigint")
+    assert files.load(str(LOSS)).collect()[0][1] > 0
+
+
+def test_view_of_a_source(spark: SparkSession) -> None:
+    """What is told to whoever wants a table of a catalog would not work, or not be told."""
+    options = f"USING pyddsi OPTIONS (path '{LOSS}', columns 'kind')"
+    spark.sql(f"CREATE TEMPORARY VIEW kept {options}")
+    assert spark.sql("SELECT count(*) FROM kept WHERE kind = 7").collect()[0][0] == 1601
+    with pytest.raises(Exception, match="write CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE never {options}")
+    spark.catalog.dropTempView("kept")
+
+
+def test_names_are_no_letters(spark: SparkSession) -> None:
+    """columns="kind" would be four columns of a letter each."""
+    with pytest.raises(TypeError, match=r"columns is a list of names: \['kind'\]"):
+        read(spark, LOSS, columns="kind")
+
+
+def test_ids_in_pandas(spark: SparkSession) -> None:
+    """An id would be another number where a column has nulls, since pandas makes floats of these."""
+    messages: Any = read(spark, LOSS, columns=["flow", "src_ep"]).toPandas()
+    flows: Any = read(spark, LOSS, "flows", ["flow", "src_ep"]).toPandas()
+    assert str(messages.flow.dtype) == "float64"
+    found = messages.dropna()
+    assert len(found) == 1806
+    assert int(found.flow.astype("int64").isin(flows.flow).sum()) == len(found)
+    assert int(found.flow.isin(flows.flow).sum()) == len(found)
