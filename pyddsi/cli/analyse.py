@@ -144,6 +144,10 @@ def run(options: argparse.Namespace) -> int:
         found = info.to_dict()
         found["window_ns"] = picture.window_ns
         found["rates"] = [{"name": one.name, "points": one.points} for one in picture.rates]
+        listed = zip(info.resources, picture.jitters, strict=False)
+        found["jitters_us"] = [
+            {"name": one.uri, "rid": one.rid, "us": jitter} for one, jitter in listed
+        ]
         found["losses"] = [loss._asdict() for loss in picture.losses]
         found["times"] = [time._asdict() for time in picture.times]
         print(json.dumps(found, ensure_ascii=False))

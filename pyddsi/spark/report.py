@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from pyddsi import capture
@@ -26,7 +26,14 @@ from pyddsi.capture._scan import NONE, Problem
 from pyddsi.capture._tally import LEAST, MOST, Count, Tally
 from pyddsi.capture.info import Info
 from pyddsi.capture.report import Picture, window_of
-from pyddsi.capture.report._local import losses_of, rank_of, rates_of, times_of
+from pyddsi.capture.report._local import (
+    JITTER,
+    jitters_of,
+    losses_of,
+    rank_of,
+    rates_of,
+    times_of,
+)
 from pyddsi.errors import CaptureError
 from pyddsi.spark._histogram import percentile_of, percentiles
 from pyddsi.spark._session import Paths, read, session
@@ -161,6 +168,23 @@ def _by_resource(tables: _Captures, shown: Picture) -> Iterator[tuple[int, int, 
         yield row["us"] * 1000, row["at"], row["messages"]
 
 
+def _jitters(tables: _Captures) -> Iterator[tuple[str, int | None, int, int]]:
+    keys = ["recording", "flow", "rid"]
+    rows = tables("messages", [*keys, "file", "pkt", "msg", "ts_ns"], where=JITTER)
+    rows = rows.where("ts_ns IS NOT NULL AND rid IS NOT NULL")
+    before = Window.partitionBy(*keys).orderBy("file", "pkt", "msg")
+    one, two = (f.lag("ts_ns", back).over(before) for back in (1, 2))
+    apart = f.abs((f.col("ts_ns") - one) - (one - two)).alias("apart")
+    each = rows.select("recording", "rid", apart).where("apart IS NOT NULL")
+    sums = each.groupBy("recording", "rid").agg(
+        f.sum("apart").alias("apart"), f.count("*").alias("n")
+    )
+    named = _named(tables, sums).groupBy("uri", "number")
+    found = named.agg(f.sum("apart").alias("apart"), f.sum("n").alias("n"))
+    for row in found.orderBy(f.col("n").desc()).limit(LISTED_MAX).collect():
+        yield row["uri"], row["number"], row["apart"], row["n"]
+
+
 def _losses(tables: _Captures, window_ns: int) -> Iterator[tuple[int, str, int]]:
     where = "seq_event in (2, 3, 4, 8) and kind in (SDATA, BDATA, WDATA)"
     rows = tables("messages", ["ts_ns", "seq_event", "gap"], where=where).where("ts_ns IS NOT NULL")
@@ -209,6 +233,7 @@ def picture(spark: SparkSession, path: Paths, **options: object) -> Picture:
         info = _info(tables, files)
         shown = Picture(info, window_of(info))
         shown.rates = rates_of(shown, _by_resource(tables, shown))
+        shown.jitters = jitters_of(shown, _jitters(tables))
         shown.losses = losses_of(shown, _losses(tables, shown.window_ns))
         shown.times = times_of(shown, _times(tables, shown.window_ns))
     return shown
@@ -235,6 +260,7 @@ def collect(run: Capture, master: str | None = None) -> Picture:
         "learn": asked.learn,
         "extensions": asked.extensions,
         "dedupe": asked.dedupe,
+        "memory": asked.memory,
     }
     try:
         shown = picture(spark, run.files, **settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyddsi.capture._found import COLUMNS, names_of
 from pyddsi.capture.report._picture import (
+    RESOURCES_LISTED,
     RESOURCES_MAX,
     Losses,
     Picture,
@@ -22,7 +23,7 @@ from pyddsi.capture.report._picture import (
 if TYPE_CHECKING:
     from pyddsi.capture import Capture
 
-__all__ = ["collect", "losses_of", "rank_of", "rates_of", "times_of"]
+__all__ = ["JITTER", "collect", "jitters_of", "losses_of", "rank_of", "rates_of", "times_of"]
 
 SECOND = 1_000_000_000
 
@@ -36,11 +37,11 @@ def _windows(picture: Picture) -> range:
     return range(first, info.last_ns + 1, picture.window_ns)
 
 
-def rank_of(picture: Picture) -> dict[tuple[str, int | None], int]:
-    """The place of each resource that has a line of its own, by its name, and its number if it has none. All others share the next."""
+def rank_of(picture: Picture, count: int = RESOURCES_MAX) -> dict[tuple[str, int | None], int]:
+    """The places of the first resources, each by its name, and by its number if it has none."""
     return {
         (one.uri, None if one.uri else one.rid): i
-        for i, one in enumerate(picture.info.resources[:RESOURCES_MAX])
+        for i, one in enumerate(picture.info.resources[:count])
     }
 
 
@@ -68,6 +69,7 @@ def rates_of(picture: Picture, rows: Iterable[tuple[int, int, int]]) -> list[Ser
     ]
 
 
+Names = dict[int, dict[int, str]]
 KINDS = {"repeat": 1, "pre_sync": 2, "gap": 3, "fill": 4}
 
 
@@ -91,7 +93,7 @@ def times_of(picture: Picture, rows: Iterable[tuple[int, str, int, int]]) -> lis
     ]
 
 
-def _names(capture: Capture) -> dict[int, dict[int, str]]:
+def _names(capture: Capture) -> Names:
     """What each recording calls its numbers."""
     rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for batch in capture.reader("resources", ["recording", *COLUMNS["resources"]]):
@@ -103,8 +105,65 @@ def _names(capture: Capture) -> dict[int, dict[int, str]]:
     }
 
 
-def _rates(capture: Capture, picture: Picture) -> Iterable[tuple[int, int, int]]:
-    window_ns, ranks, names = picture.window_ns, rank_of(picture), _names(capture)
+def jitters_of(
+    picture: Picture, rows: Iterable[tuple[str, int | None, int, int]]
+) -> list[float | None]:
+    """From (name, number where there is no name, nanoseconds by which intervals differed, how many did)."""
+    ranks = rank_of(picture, RESOURCES_LISTED)
+    sums = [(0, 0) for _ in ranks]
+    for uri, number, apart, count in rows:
+        rank = ranks.get((uri, number))
+        if rank is not None:
+            sums[rank] = sums[rank][0] + apart, sums[rank][1] + count
+    return [apart / count / 1000 if count else None for apart, count in sums]
+
+
+JITTER = "kind in (SDATA, BDATA) and seq_event in (0, 1, 2, 6)"
+"""Which messages have a place in time of their own: those that come for the first time, and in order."""
+
+
+def _jitters(capture: Capture, names: Names) -> Iterable[tuple[str, int | None, int, int]]:
+    """Each batch is put in order of publishers and resources, behind the last two samples of each from the batches before."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    keys = ["recording", "flow", "rid"]
+    last: Any = None
+    for batch in capture.reader("messages", [*keys, "ts_ns"], where=JITTER):
+        new = pa.table(batch).filter(pc.field("ts_ns").is_valid() & pc.field("rid").is_valid())
+        new = new.append_column("new", pa.repeat(pa.scalar(1), len(new)))
+        rows = new if last is None else pa.concat_tables([last, new])
+        order = pa.array(range(len(rows)), pa.int64())
+        rows = rows.append_column("at", order).sort_by(
+            [(key, "ascending") for key in [*keys, "at"]]
+        )
+        columns = [rows[name].combine_chunks() for name in keys]
+
+        def same(back: int, columns: Any = columns) -> Any:
+            """Whether the row so far before is of the same publisher and resource, for each row but the first."""
+            alike = [pc.call_function("equal", [one[back:], one[:-back]]) for one in columns]
+            both = pc.call_function("and", alike[:2])
+            return pc.call_function("and", [both, alike[2]])
+
+        if len(rows) > 2:
+            times = rows["ts_ns"].combine_chunks()
+            gaps = pc.call_function("subtract", [times[1:], times[:-1]])
+            apart = pc.call_function("abs", [pc.call_function("subtract", [gaps[1:], gaps[:-1]])])
+            counted = pc.call_function("equal", [rows["new"].combine_chunks()[2:], 1])
+            counted = pc.call_function("and", [counted, same(2)])
+            found = pa.table({"apart": apart} | {key: rows[key][2:] for key in keys[::2]})
+            sums = found.filter(counted).group_by(keys[::2])
+            for row in sums.aggregate([("apart", "sum"), ("apart", "count")]).to_pylist():
+                uri = names.get(row["recording"], {}).get(row["rid"], "")
+                yield uri, None if uri else row["rid"], row["apart_sum"], row["apart_count"]
+            ends = pa.concat_arrays([pc.call_function("invert", [same(2)]), pa.array([True] * 2)])
+            rows = rows.filter(ends)
+        rows = rows.sort_by("at").drop_columns(["new", "at"])
+        last = rows.append_column("new", pa.repeat(pa.scalar(0), len(rows)))
+
+
+def _rates(capture: Capture, picture: Picture, names: Names) -> Iterable[tuple[int, int, int]]:
+    window_ns, ranks = picture.window_ns, rank_of(picture)
     wanted = ["recording", "window", "rid", "messages"]
     for batch in capture.reader("rates", wanted, window=window_ns / SECOND):
         columns = [batch[name] for name in wanted]
@@ -177,7 +236,9 @@ def collect(capture: Capture, *, progress: Callable[[int, int], None] | None = N
     """Read the capture, some times over, and add up. Needs pyarrow."""
     info = capture.info(progress=progress)
     picture = Picture(info, window_of(info))
-    picture.rates = rates_of(picture, _rates(capture, picture))
+    names = _names(capture)
+    picture.rates = rates_of(picture, _rates(capture, picture, names))
+    picture.jitters = jitters_of(picture, _jitters(capture, names))
     picture.losses = losses_of(picture, _losses(capture, picture.window_ns))
     picture.times = times_of(picture, _times(capture, picture.window_ns))
     return picture

@@ -312,7 +312,7 @@ def render(picture: Picture) -> str:
         *_losses(picture, axis, picture.losses),
         *_times(picture, axis, picture.times),
         *_sessions(info, axis),
-        *_tables.resources(info),
+        *_tables.resources(picture),
         *_tables.flows(info),
         *_tables.words(),
         f'<p class="soft">{FILTERS}</p>',

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyddsi.capture.info import Info, least
 
 __all__ = [
+    "RESOURCES_LISTED",
     "RESOURCES_MAX",
     "SESSIONS_MAX",
     "WINDOWS_MAX",
@@ -26,6 +27,8 @@ WINDOWS_MAX = 200
 """Points of a series over time."""
 RESOURCES_MAX = 6
 """Resources with a line of their own; the others are added up."""
+RESOURCES_LISTED = 30
+"""Resources with a row in the table; the others are counted."""
 SESSIONS_MAX = 40
 FLOWS_MAX = 15
 PLACES = 512
@@ -74,6 +77,8 @@ class Picture:
     What a report shows.
 
     window_ns: how wide the windows of the series are
+    jitters: of the resources in the table, in microseconds: how much the time from one sample of a publisher to its next one differs from
+        the time before that, on average; None: there are fewer than three in a row
     """
 
     info: Info
@@ -81,6 +86,7 @@ class Picture:
     rates: list[Series] = field(default_factory=list)
     losses: list[Losses] = field(default_factory=list)
     times: list[Times] = field(default_factory=list)
+    jitters: list[float | None] = field(default_factory=list)
 
 
 def window_of(info: Info) -> int:

@@ -7,11 +7,9 @@ from html import escape
 
 from pyddsi.capture._words import amount_of
 from pyddsi.capture.info import Conduit, Info
-from pyddsi.capture.report._picture import FLOWS_MAX
+from pyddsi.capture.report._picture import FLOWS_MAX, RESOURCES_LISTED, Picture
 
 __all__ = ["count", "flows", "resources", "things", "words"]
-
-RESOURCES_LISTED = 30
 
 
 def count(number: float) -> str:
@@ -47,29 +45,45 @@ def _table(
         yield f'<p class="soft">{more:,} more are not shown.</p>'
 
 
-def resources(info: Info) -> Iterator[str]:
-    """What was published: how much, how often, how large."""
+def resources(picture: Picture) -> Iterator[str]:
+    """What was published: how much, how often, how evenly, how large."""
+    info = picture.info
     if not info.resources:
         return
-    head = ("resource", "messages", "a second", "repeated", "bytes", "bytes a second", "bytes each")
+    jitters = [*picture.jitters, *([None] * RESOURCES_LISTED)]
+    head = (
+        "resource",
+        "messages",
+        "a second",
+        "jitter",
+        "repeated",
+        "bytes",
+        "bytes a second",
+        "bytes each",
+    )
     seconds = max(info.seconds, 1e-9)
     rows = [
         (
             one.uri or ("by name alone" if one.rid is None else f"number {one.rid}"),
             count(one.messages),
             f"{one.rate:,.1f}",
+            _us(None if jitter is None else round(jitter)),
             count(one.repeats),
             amount_of(one.bytes),
             f"{amount_of(one.bytes / seconds)}/s",
             f"{one.bytes / max(1, one.messages):,.0f}",
         )
-        for one in info.resources[:RESOURCES_LISTED]
+        for one, jitter in zip(info.resources[:RESOURCES_LISTED], jitters, strict=False)
     ]
     yield from _table("Resources", head, rows, len(info.resources) - RESOURCES_LISTED)
 
 
 WORDS = (
     ("conduit", "one sender's numbered messages to one receiver or one group"),
+    (
+        "jitter",
+        "how much the time from one sample of a publisher to its next differs from the time before it, on average; repeats aside",
+    ),
     (
         "repeated",
         "a message of a number that had gone by already: it was asked for again, or not acknowledged in time",
