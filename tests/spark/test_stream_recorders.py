@@ -49,7 +49,9 @@ def _same(table: str, found: list[Row], wanted: list[Row]) -> None:
         assert _sums(found, names) == _sums(wanted, names)
         return
     for row in (*found, *wanted):
-        row["file"] = None
+        row |= {
+            name: None for name in ("file", "recording", "gap_file", "repeat_file") if name in row
+        }
     assert sorted(map(key, found)) == sorted(map(key, wanted))
 
 

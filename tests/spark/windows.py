@@ -139,8 +139,9 @@ def by_windows(spark: SparkSession, path: object) -> DataFrame:
     """The columns that can be computed, of messages that count and of ACKNACKs in a flow."""
     rows = read(spark, path, "messages", RAW).cache()  # type: ignore[arg-type]
     rows.createOrReplaceTempView("m_raw")
-    flows = added("flows", read(spark, path, "flows", ["file", "flow", "seq_bits", "last_ns"]))  # type: ignore[arg-type]
-    flows.selectExpr("file", "flow", "CAST(seq_bits AS INT) AS bits").createOrReplaceTempView(
-        "m_bits"
-    )
+    flows = added("flows", read(spark, path, "flows", ["recording", "flow", "seq_bits", "last_ns"]))  # type: ignore[arg-type]
+    # each file is a recording of its own here
+    flows.selectExpr(
+        "recording AS file", "flow", "CAST(seq_bits AS INT) AS bits"
+    ).createOrReplaceTempView("m_bits")
     return spark.sql(PLAN)
