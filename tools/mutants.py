@@ -143,8 +143,8 @@ MUTANTS = [
     Mutant(
         "repeat: what one member of a group lacks goes to the group",
         "node",
-        "if (alone && (many >> i & 1) == 0) {",
-        "if (0) {",
+        "if (alone && ((many >> i & 1) == 0 || one < conduit->plain_from)) {",
+        "if (alone && one < conduit->plain_from) {",
         "filtered",
     ),
     Mutant(
@@ -229,9 +229,9 @@ MUTANTS = [
     Mutant(
         "session: housekeeping is not told what receiving leaves to it",
         "api",
-        "early = early || session->later < session->planned || "
+        "early = early || session->later < session->planned || pdi_node_path_due(session->node) || "
         "pdi_node_due(session->node) < session->planned;",
-        "early = early || session->later < session->planned;",
+        "early = early || session->later < session->planned || pdi_node_path_due(session->node);",
         "tests/api_receive",
     ),
     Mutant(
@@ -410,36 +410,36 @@ MUTANTS = [
     Mutant(
         "trace: a gap is not remembered",
         "capture",
-        "if (flow->reliable) { pdi_missing_add(trace, flow, flow->highest + 1, usn - 1); }",
+        "pdi_missing_add(trace, flow, flow->highest + 1, usn - 1);",
         "",
         "tests/capture_trace",
     ),
     Mutant(
         "trace: another id goes on with the old numbers",
         "capture",
-        "return sender->lives != flow->lives || (sn == 0",
-        "return (sn == 0",
+        "if (sender->lives != flow->lives) { return true; }",
+        "",
         "tests/capture_trace",
     ),
     Mutant(
         "trace: a repeated 0 that was asked for begins an epoch",
         "capture",
-        "sender->greetings != flow->greetings && !flow->zero_wanted);",
-        "sender->greetings != flow->greetings);",
+        "return sn == 0 ? flow->highest >= 1 && !flow->zero_wanted",
+        "return sn == 0 ? flow->highest >= 1",
         "tests/capture_trace",
     ),
     Mutant(
         "trace: a counter that begins again without a greeting",
         "capture",
-        "sender->greetings != flow->greetings && !flow->zero_wanted);",
-        "!flow->zero_wanted);",
+        "if (sender->greetings == flow->greetings || usn == flow->highest + 1) {",
+        "if (usn == flow->highest + 1) {",
         "tests/capture_trace",
     ),
     Mutant(
         "trace: a wrap begins an epoch",
         "capture",
-        "flow->highest >= 1 && usn != flow->highest + 1 &&",
-        "flow->highest >= 1 &&",
+        "if (sender->greetings == flow->greetings || usn == flow->highest + 1) {",
+        "if (sender->greetings == flow->greetings) {",
         "tests/capture_trace",
     ),
     Mutant(
@@ -474,8 +474,10 @@ MUTANTS = [
     Mutant(
         "trace: after a silence what is below is known",
         "capture",
-        "begin_below(trace, flow, usn);",
-        "",
+        "trace->parties[flow->source].cuts != flow->cuts) { note->event = PDI_SEQ_AMBIGUOUS; "
+        "flow->t_ambiguous++; begin_below(trace, flow, usn);",
+        "trace->parties[flow->source].cuts != flow->cuts) { note->event = PDI_SEQ_AMBIGUOUS; "
+        "flow->t_ambiguous++;",
         "tests/capture_trace",
     ),
     Mutant(
@@ -600,7 +602,7 @@ MUTANTS = [
     Mutant(
         "scan: a capture that ends inside a packet says nothing",
         "capture",
-        "scan->facts.by_decode[PYDDSI_DECODE_STREAM] += scan->streams[i].used != 0;",
+        "scan->facts.by_decode[PYDDSI_DECODE_STREAM] += stream->used != 0 && stream->state == PDI_STREAM_READ;",
         "",
         "tests/capture_scan",
     ),
@@ -663,21 +665,21 @@ MUTANTS = [
     Mutant(
         "hide: what breaks a rule is left as it was",
         "capture",
-        "blank(data + decoder.at + 1, size - decoder.at - 1);",
+        "memset(data + behind, NO_NUMBER, size - behind);",
         "",
         "tests/capture_hide",
     ),
     Mutant(
         "hide: batches keep their payloads",
         "capture",
-        "hide_samples(data, message->samples);",
+        "hide_samples(data, *list);",
         "",
         "tests/capture_hide",
     ),
     Mutant(
         "hide: an acceptor is known by its id",
         "capture",
-        "hide_view(hide, data, message->acceptor);",
+        "hide_id(hide, own(data, bytes->data), bytes->size);",
         "",
         "tests/capture_hide",
     ),

@@ -202,7 +202,7 @@ static inline void pdi_session_input(pyddsi_session *session, const pyddsi_endpo
         pdi_node_input(session->node, from, size, now);
     }
 }
-#define PDI_PARCEL_BYTES (2U * 65536U)
+#define PDI_PARCEL_BYTES (UINT32_C(2) << 16)
 void pdi_session_send_later(pyddsi_session *session, pdi_time now);
 
 /* One sample, by whatever ways there are; with the lock. */
