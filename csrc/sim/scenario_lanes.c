@@ -208,7 +208,7 @@ void pdi_scenario_stopped(struct pdi_play *play)
     for (uint64_t i = 0; i < stops && at < play->half; i++) {
         struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_PAUSE, 1, 0, at);
         fault->duration =
-            MS * (uint64_t)between(play, play->config.slow_ms, 2 * play->config.slow_ms);
+            MS * between(play, play->config.slow_ms, UINT64_C(2) * play->config.slow_ms);
         if (i + 1 == stops)
             fault->duration = between(play, play->config.lease_ms / 2, 1500) * MS;
         at += fault->duration + between(play, 0, chance(play, 1, 2) ? 2000 : 50000) * PDI_TIME_US;
