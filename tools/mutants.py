@@ -155,6 +155,13 @@ MUTANTS = [
         "filtered",
     ),
     Mutant(
+        "turn: SYNCHs of a group that are late make a new beginning",
+        "node",
+        "node->orders[index].steady = !plain;",
+        "",
+        "lagging",
+    ),
+    Mutant(
         "order: questions that nothing comes in answer to go on at their pace",
         "proto",
         "order->asks > 1 && is_unanswered(order) ? order->asks - 1 : 0",

@@ -845,7 +845,8 @@ typedef struct {
     uint8_t cut;         /* 1: nothing comes through */
     uint32_t
         group_loss_ppm; /* beside loss_ppm, of packets to a group: 1,000,000 as where a switch filters it */
-    uint32_t mtu; /* packets of more bytes are lost; 0: none is */
+    uint64_t group_delay_ns; /* a packet to a group takes so much longer; all others pass it */
+    uint32_t mtu;            /* packets of more bytes are lost; 0: none is */
     uint32_t
         mtu_known; /* what the sender is told that it carries, when a session begins; 0: nothing */
 } pyddsi_sim_link;

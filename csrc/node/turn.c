@@ -249,17 +249,31 @@ void pdi_turn_best(struct pdi_node *node, struct pdi_arrival *arrival,
 void pdi_turn_synch(struct pdi_node *node, uint32_t peer, uint32_t conduit,
                     const pyddsi_message *message, pdi_time now)
 {
+    const struct pdi_node_peer *who = &node->peers[peer];
     struct pdi_order *order = pdi_node_order(node, peer, conduit);
     node->stats.synchs_in++;
-    if (!order->synched && node->peers[peer].session != 0 && !node->personal) {
+    if (!order->synched && who->session != 0 && !node->personal) {
         return; /* meant for others: ours is on its way, and says where we begin */
     }
     if (!order->synched && pdi_session_outdated(node, peer, conduit, message)) {
         pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);
         return;
     }
+    if (order->steady && !node->personal && pdi_order_is_behind(order, message->sn)) {
+        /* It is late: a group's socket may be read long after the one by which repetitions have come. */
+        acknowledge(node, peer, conduit, (message->flags & PYDDSI_S) != 0);
+        return;
+    }
     uint64_t count = (message->flags & PYDDSI_U) != 0 ? message->count : 0;
     int status = pdi_order_synch(order, message->sn, count, now);
+    if (status == PYDDSI_END) {
+        /* Those of its own socket can be late as well, but not for a lease. Then we mean different numbers, for ever. */
+        uint64_t lease_ms = who->lease_ms != 0 ? who->lease_ms : PDI_REST_LEASE_MS;
+        if (now - order->since >= lease_ms * PDI_TIME_MS) {
+            pdi_session_end(node, peer, PYDDSI_END_RESTART, 0 + 1, now);
+            return;
+        }
+    }
     if (status == PYDDSI_AGAIN) {
         struct pdi_kept kept;
         uint64_t lost = 0;
@@ -379,6 +393,7 @@ void pdi_receive_fresh(struct pdi_node *node, uint32_t peer)
         node->orders[index].best_seen = best != 0;
         node->orders[index].best_next = best;
         bool plain = node->peers[peer].session == 0;
+        node->orders[index].steady = !plain;
         node->orders[index].reach = plain ? PDI_ORDER_REACH_ZHE : PDI_ORDER_MASK_BITS + 1;
         bool client = node->config.role == PYDDSI_CLIENT ||
                       (node->config.role == PYDDSI_BROKER && node->peers[peer].lone);

@@ -110,6 +110,7 @@ static bool is_believed(struct pdi_order *order, pdi_time now)
     }
     bool apart = pdi_time_add(order->counted, PDI_ORDER_BEHIND_APART) <= now;
     if (order->behind == 0 || (order->behind < PDI_ORDER_BEHIND_MAX && apart)) {
+        order->since = order->behind == 0 ? now : order->since;
         order->behind++;
         order->counted = now;
     }
@@ -126,6 +127,9 @@ int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count, pdi_ti
     if (!anew && next < order->expected) {
         if (!is_believed(order, now)) {
             return PYDDSI_OK;
+        }
+        if (order->steady) {
+            return PYDDSI_END;
         }
         anew = true;
     }

@@ -48,7 +48,9 @@
  * after the one that was counted before, and nothing from expected on between them. A late SYNCH is
  * soon followed by what overtook it or by a newer one; a sender that began anew says nothing else.
  * Many at once are no evidence: a sender that stood still answers all that had piled up in one
- * moment, and a single message may overtake that whole pile. Nor is it how far behind they are.
+ * moment, and a single message may overtake that whole pile. Nor is it how far behind they are. But a
+ * receiver short of time reads such a pile slowly, and then it looks like the new beginning. So where
+ * sessions have numbers a new beginning is a new session, and the order is `steady`: it never goes back.
  *
  * Numbers can be compared only within half a circle. What was late by more than that looks new; the
  * protocol has no cure, but a wider sequence number. A count of half a circle or more can be of no
@@ -90,7 +92,7 @@ struct pdi_kept {
     pdi_time asked;  /* the module's own: when, missing, it was asked for last; 0: never */
 };
 
-/* The caller may read everything, and writes `held` alone: while it is set, the caller holds the
+/* The caller may read everything, and writes `reach` and `steady` at first and `held`: while it is set, the caller holds the
  * delivery at expected, nothing is asked for and nothing is skipped. */
 struct pdi_order {
     const struct pdi_seq *seq;
@@ -100,9 +102,11 @@ struct pdi_order {
     uint8_t held;
     uint8_t best_seen; /* best effort: one came */
     uint8_t reach;     /* numbers that one NACK asks for at most */
+    uint8_t steady;    /* of a sender that begins anew in another session only */
     uint8_t behind;    /* SYNCHs from behind in a row, */
     int64_t behind_at; /* while this was expected; */
-    pdi_time counted;  /* when the last one of them came */
+    pdi_time since;    /* when the first of them came, */
+    pdi_time counted;  /* and the last */
     int64_t expected;
     int64_t end;  /* one past the last number that is known to exist */
     int64_t base; /* the sender gave up what lies before it */
@@ -189,8 +193,15 @@ static inline void pdi_order_advance(struct pdi_order *order)
  * PYDDSI_OK: done; pdi_order_skip may have something to tell now, and pdi_order_ready after it.
  * PYDDSI_AGAIN: the sender began anew, or the conduit waited for a SYNCH, and messages of the past
  * are still kept: take them out with pdi_order_clear and call again.
+ * PYDDSI_END: the sender of a steady order says that it began anew, and has said so since order->since; nothing has changed.
  * PYDDSI_BAD_INPUT: the count is half a circle or more; nothing has changed. */
 int pdi_order_synch(struct pdi_order *order, uint64_t sn, uint64_t count, pdi_time now);
+
+/* Whether a SYNCH with this number is from behind: it says less than we have seen. */
+static inline bool pdi_order_is_behind(const struct pdi_order *order, uint64_t sn)
+{
+    return order->synched && pdi_seq_unwrap(order->seq, order->expected, sn) < order->expected;
+}
 
 /* The next step over what the sender gave up. PYDDSI_OK: *gap was passed over; it ends before the
  * next kept message or before the sender's base. PYDDSI_END: expected is kept, or held, or the

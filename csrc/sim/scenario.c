@@ -48,6 +48,8 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_pieces, NULL},
     {"paths", "paths that carry more or less than a node was told, and swallow the rest",
      pdi_scenario_paths, NULL},
+    {"lagging", "what goes to a group comes much later than what goes to one of its members",
+     pdi_scenario_lagging, NULL},
     {"batch", "many samples in one message", pdi_scenario_batch, NULL},
     {"best", "best effort: may be lost, but not repeated or turned round", pdi_scenario_best, NULL},
     {"pull", "subscribers ask for what is kept for them", pdi_scenario_pull, NULL},

@@ -1,4 +1,4 @@
-/* scenario_paths.c - a scenario about packets as large as a path carries, where that is never certain. */
+/* scenario_paths.c - scenarios about paths: how large a packet they carry, and which of two is the faster. */
 #include "sim/scenario_draw.h"
 
 /* The path carries more now, or less. */
@@ -52,5 +52,55 @@ void pdi_scenario_paths(struct pdi_play *play)
         }
     }
     play->on_timer = path_timer;
+    pdi_world_timer(&play->world, PDI_PLAY_TIMER_THEME, between(play, 50, 600) * MS);
+}
+
+/* What goes to a node's groups comes much later than what goes to it alone, as if it had no time for that socket. */
+static void lagging_timer(struct pdi_play *play, uint32_t timer)
+{
+    for (int from = 0; from < play->world.count; from++) {
+        for (int to = 0; to < play->world.count; to++) {
+            pyddsi_sim_link link;
+            (void)pdi_world_link_get(&play->world, from, to, &link);
+            link.group_delay_ns = chance(play, 1, 2) ? 0 : between(play, 20, 800) * MS;
+            (void)pdi_world_link_set(&play->world, from, to, &link);
+        }
+    }
+    if (timer == 0 && play->world.now < play->half) {
+        pdi_world_timer(&play->world, PDI_PLAY_TIMER_THEME,
+                        play->world.now + between(play, 100, 900) * MS);
+    }
+}
+
+static void lagging_event(struct pdi_play *play, int node, const pyddsi_event *event)
+{
+    bool ended = event->kind == PYDDSI_DISCONNECTED && !play->calm;
+    pdi_audit_check(&play->audit, PYDDSI_CHECK_THEME, !ended, node,
+                    "a session ends since a group is late");
+}
+
+/* Batches with long pauses between them: what is late then is behind all that has come. */
+void pdi_scenario_lagging(struct pdi_play *play)
+{
+    int count = (int)between(play, 2, 5);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    link.delay_ns = link.delay_ns > MS ? MS : link.delay_ns;
+    link.loss_ppm = (uint32_t)between(play, 0, 100000);
+    play->config.lease_ms = 4000;
+    play->config.slow_ms = chance(play, 1, 2) ? 2000 : play->config.slow_ms;
+    pdi_scenario_nodes(play, count);
+    pdi_scenario_links(play, &link);
+    uint64_t writers = between(play, 1, 2);
+    for (uint64_t id = 1; id <= writers; id++) {
+        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        writer->interval = between(play, 5, 300) * MS;
+        writer->many_max = (uint32_t)between(play, 1, 8);
+        writer->size_max = PDI_AUDIT_STUB + 20;
+        for (int to = 1; to < count; to++) {
+            pdi_scenario_reader(play, to, id)->options.depth = 64;
+        }
+    }
+    play->on_timer = lagging_timer;
+    play->on_event = lagging_event;
     pdi_world_timer(&play->world, PDI_PLAY_TIMER_THEME, between(play, 50, 600) * MS);
 }

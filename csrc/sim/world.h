@@ -15,7 +15,8 @@
  *
  * Invariants
  *   - Virtual time never runs backwards; neither does the time that a node is told, whatever its clock does.
- *   - Two packets on one link never arrive at the same moment, and without reordering in the order in which they were sent.
+ *   - Two packets on one link never arrive at the same moment, and without reordering in the order in which they were sent;
+ *     but with group_delay_ns those to groups are a row of their own.
  *   - A node is entered only through pdi_world_enter and left through pdi_world_leave, which drains its output.
  *   - Random numbers of a link are drawn for that link alone, so a packet more on one link changes nothing on others.
  *
@@ -74,8 +75,8 @@ struct pdi_world_node {
 struct pdi_world_link {
     pyddsi_sim_link quality;
     struct pdi_rand rand;
-    pdi_time last; /* when the latest packet in order arrives */
-    pdi_time busy; /* with a limited rate: until when earlier packets occupy the link */
+    pdi_time last[2]; /* when the latest packet in order arrives, to one and to a group */
+    pdi_time busy;    /* with a limited rate: until when earlier packets occupy the link */
 };
 
 struct pdi_world_packet {

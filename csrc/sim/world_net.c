@@ -165,10 +165,11 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         pdi_world_log_add(world, sent, to, world->now, PYDDSI_SIM_CUT, sent->data);
         return;
     }
+    bool group = is_group(&sent->target);
     pdi_time at = arrival(world, link, sent->size);
     bool lost = at == PDI_TIME_NEVER || (quality->mtu != 0 && sent->size > quality->mtu) ||
                 (quality->loss_ppm != 0 && pdi_rand_chance(&link->rand, quality->loss_ppm, PPM)) ||
-                (quality->group_loss_ppm != 0 && is_group(&sent->target) &&
+                (quality->group_loss_ppm != 0 && group &&
                  pdi_rand_chance(&link->rand, quality->group_loss_ppm, PPM));
     if (world->on_packet != NULL &&
         world->on_packet(world->context, sent->from, to, sent->data, sent->size))
@@ -179,13 +180,16 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         return;
     }
     uint64_t span = quality->late_ns != 0 ? quality->late_ns : REORDER_SPAN;
+    at += group ? quality->group_delay_ns : 0;
+    bool behind = group && (quality->group_delay_ns != 0 || at <= link->last[1]);
+    pdi_time *last = &link->last[behind]; /* a queue of its own, until that has come */
     if (quality->reorder_ppm != 0 && pdi_rand_chance(&link->rand, quality->reorder_ppm, PPM)) {
         at += REORDER_MIN + pdi_rand_below(&link->rand, span);
         world->reordered++;
     } else {
-        if (at <= link->last)
-            at = link->last + 1;
-        link->last = at;
+        if (at <= *last)
+            at = *last + 1;
+        *last = at;
     }
     launch(world, link, sent, to, at, PYDDSI_SIM_DELIVERED);
     if (quality->duplicate_ppm != 0 && pdi_rand_chance(&link->rand, quality->duplicate_ppm, PPM)) {

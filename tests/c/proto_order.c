@@ -426,6 +426,35 @@ static void test_many_old_synchs_at_once_do_nothing(void)
     CHECK_EQ(bench.order.expected, 4998); /* but a sender that says nothing else is believed */
 }
 
+/* If it failed, a pile of old SYNCHs that is read slowly would make all behind them come twice. */
+static void test_steady_never_goes_back(void)
+{
+    struct bench bench;
+    bench_at(&bench, 28, 16, 5000);
+    bench.order.steady = 1;
+    CHECK_EQ(input(&bench, 5002), PDI_ORDER_EARLY);
+    keep(&bench, 5002);
+    CHECK(pdi_order_is_behind(&bench.order, 4999));
+    CHECK(!pdi_order_is_behind(&bench.order, 5000));
+    for (int i = 1; i < PDI_ORDER_BEHIND_MAX; i++) {
+        CHECK_EQ(synch(&bench.order, 4999, 99), PYDDSI_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(synch(&bench.order, 4999, 99), PYDDSI_END);
+        CHECK_EQ(bench.order.expected, 5000);
+        CHECK_EQ(bench.order.count, 1);
+    }
+    CHECK_EQ(synch(&bench.order, 5003, 3), PYDDSI_OK); /* what is not from behind ends the row */
+    CHECK_EQ(synch(&bench.order, 4999, 99), PYDDSI_OK);
+    struct bench fresh;
+    bench_at(&fresh, 28, 16, 5000);
+    (void)pdi_order_init(&fresh.order, &fresh.seq, fresh.order.kept, 16);
+    fresh.order.steady = 1;
+    CHECK(!pdi_order_is_behind(&fresh.order, 0)); /* nothing is, before the first */
+    CHECK_EQ(synch(&fresh.order, 4999, 99), PYDDSI_OK);
+    CHECK_EQ(fresh.order.expected, 4900);
+}
+
 /* If it failed, a sender that began anew would be deaf and dumb for ever, whether its numbers are
  * near or far. */
 static void test_sender_begins_anew(void)
@@ -1205,6 +1234,7 @@ int main(void)
     test_synch_tells_of_the_tail();
     test_old_synchs_do_nothing();
     test_many_old_synchs_at_once_do_nothing();
+    test_steady_never_goes_back();
     test_sender_begins_anew();
     test_synch_waits_for_the_past();
     test_clear_gives_all_back();

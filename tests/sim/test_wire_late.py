@@ -176,6 +176,47 @@ def test_lost_session_is_told(word: wire.Message) -> None:
     assert node.events() == []
 
 
+def test_group_that_is_read_late() -> None:
+    """
+    A group's socket that is read long after the one of its own would seem to say, SYNCH by SYNCH, that its sender begins anew; and
+    what the network repeated to it alone, in the meantime, would be delivered again.
+    """
+    sim, node, stranger = alone()
+    stranger.meet(properties=features(127))
+    stranger.begin()
+    sub = node.subscriber(5)
+    for sn in range(6):
+        stranger.say(data(sn, b"%d" % sn))
+    stranger.packets()
+    for _ in range(20):
+        stranger.say(wire.Synch(3, reliable=True, sync=True, count=3))
+        sim.run(0.006)
+    assert {ack.sn for ack in stranger.heard_of(wire.AckNack)} == {6}
+    for sn in range(7):
+        stranger.say(data(sn, b"%d" % sn))
+    assert datas(sub) == [b"0", b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert stranger.state == "established"
+
+
+def test_numbers_that_begin_anew() -> None:
+    """Whose numbers are not those of its peer, in one and the same session, would never be heard again; or heard twice."""
+    sim, node, stranger = alone()
+    stranger.meet(lease=5, properties=features(127))  # 0.5 s
+    stranger.begin()
+    sub = node.subscriber(5)
+    stranger.say(data(0, b"0"), data(1, b"1"))
+    for _ in range(49):
+        stranger.begin()
+        sim.run(0.01)
+    stranger.say(data(0, b"0"))
+    assert stranger.state == "established", "its socket may have been read late"
+    sim.run(0.01)
+    stranger.begin()
+    stranger.say(data(0, b"0"))
+    assert [e.reason for e in node.events() if e.kind == "disconnected"] == ["restart"]
+    assert datas(sub) == [b"0", b"1"]
+
+
 # ---- beginning ------------------------------------------------------------------------------------------------
 
 
