@@ -17,6 +17,7 @@ verdict on what there was.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -160,7 +161,8 @@ class Soak:
             process.kill()
             status = process.wait()
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # a word that it ended without
+                process.stdin.close()
         wanted = -signal.SIGKILL if how == "kill" else 0
         if status != wanted:
             text = self.errors(slot).read_text()[-2000:]
