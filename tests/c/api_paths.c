@@ -99,6 +99,8 @@ static void close_both(struct flow *flow)
 {
     pyddsi_session_close(flow->from, LIVE_PATIENCE);
     pyddsi_session_close(flow->to, LIVE_PATIENCE);
+    pyddsi_session_free(flow->from);
+    pyddsi_session_free(flow->to);
 }
 
 /* If this fails, samples of 60,000 bytes go through the loopback in 42 packets each, where one or two would do. */
