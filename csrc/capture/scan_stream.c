@@ -126,9 +126,11 @@ static void find(struct pdi_scan *scan, struct pdi_stream_seen *stream, bool ali
         }
     }
     at = found == NOTHING ? scan->bytes_left : at;
-    scan->facts.stream_unread += at;
-    scan->bytes += at;
-    scan->bytes_left -= at;
+    if (at != 0) { /* a part that only ends a direction has no bytes */
+        scan->facts.stream_unread += at;
+        scan->bytes += at;
+        scan->bytes_left -= at;
+    }
     if (found == NOTHING) {
         scan->frame_decode = PYDDSI_DECODE_STREAM;
         return;
