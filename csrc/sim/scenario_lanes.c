@@ -60,10 +60,12 @@ void pdi_scenario_crossing(struct pdi_play *play)
         writer->options.way = PYDDSI_WAY_MULTICAST;
     pdi_time at = between(play, 300, 900) * MS;
     for (int node = 1; node < here; node++) {
-        declared_at(play, lane_reader(play, node, 1), at + between(play, 0, 20) * MS);
+        pdi_time when = at + between(play, 0, 20) * MS;
+        declared_at(play, lane_reader(play, node, 1), when);
     }
     for (int node = here; node < here + elsewhere; node++) {
-        declared_at(play, lane_reader(play, node, 1), at - between(play, 0, 40) * MS);
+        pdi_time when = at - between(play, 0, 40) * MS;
+        declared_at(play, lane_reader(play, node, 1), when);
         struct pdi_fault *fault =
             pdi_play_fault(play, PDI_FAULT_CUT, 0, node, at - between(play, 0, 20) * MS);
         fault->both = chance(play, 3, 4);
@@ -110,8 +112,9 @@ void pdi_scenario_lanes(struct pdi_play *play)
     }
     uint64_t stops = between(play, 0, 3);
     for (uint64_t i = 0; i < stops; i++) {
+        pdi_time at = moment(play);
         struct pdi_fault *fault =
-            pdi_play_fault(play, PDI_FAULT_PAUSE, any_node(play, count), 0, moment(play));
+            pdi_play_fault(play, PDI_FAULT_PAUSE, any_node(play, count), 0, at);
         fault->duration = between(play, 1, chance(play, 1, 3) ? 1500 : 300) * MS;
     }
     if (chance(play, 1, 3)) {
@@ -119,14 +122,13 @@ void pdi_scenario_lanes(struct pdi_play *play)
         pdi_time at = moment(play);
         (void)pdi_play_fault(play, chance(play, 1, 3) ? PDI_FAULT_CLOSE : PDI_FAULT_CRASH, node, 0,
                              at);
-        (void)pdi_play_fault(play, PDI_FAULT_RESTART, node, chance(play, 1, 2),
-                             at + between(play, 10, 600) * MS);
+        at += between(play, 10, 600) * MS;
+        (void)pdi_play_fault(play, PDI_FAULT_RESTART, node, chance(play, 1, 2), at);
     }
     if (elsewhere != 0 && chance(play, 1, 3)) {
         pdi_time at = moment(play);
-        struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_CUT, any_node(play, here),
-                                                 here + any_node(play, elsewhere), at);
-        int a = fault->a, b = fault->b;
+        int b = here + any_node(play, elsewhere), a = any_node(play, here);
+        struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_CUT, a, b, at);
         fault->both = chance(play, 1, 2);
         fault = pdi_play_fault(play, PDI_FAULT_HEAL, a, b, at + between(play, 10, 600) * MS);
         fault->both = 1;
@@ -163,8 +165,10 @@ void pdi_scenario_scribbled(struct pdi_play *play)
     }
     uint64_t times = between(play, 1, 3);
     for (uint64_t i = 0; i < times; i++) {
-        struct pdi_fault *fault = pdi_play_fault(play, PDI_FAULT_SCRIBBLE, any_node(play, here),
-                                                 (int)between(play, 1, 40), moment(play));
+        pdi_time at = moment(play);
+        int times_over = (int)between(play, 1, 40);
+        struct pdi_fault *fault =
+            pdi_play_fault(play, PDI_FAULT_SCRIBBLE, any_node(play, here), times_over, at);
         fault->both = play->audit.broken;
     }
 }
