@@ -258,8 +258,8 @@ MUTANTS = [
     Mutant(
         "ack: a SYNCH with S is not answered",
         "node",
-        "acknowledge(node, peer, conduit, (message->flags & PYDDSI_S) != 0);",
-        "acknowledge(node, peer, conduit, false);",
+        "went_on(node); acknowledge(node, peer, conduit, (message->flags & PYDDSI_S) != 0);",
+        "went_on(node); acknowledge(node, peer, conduit, false);",
         "loss",
     ),
     Mutant(
