@@ -12,7 +12,7 @@ import pyddsi
 from pyddsi import capture
 from tests.api.rooms import TIMEOUT, group
 
-RUNS = int(os.environ.get("PDI_RUNS", "4"))  # of each way; the long run has 50
+RUNS = int(os.environ.get("PDI_RUNS", "1"))  # of each way; the long run has 50
 COUNT = 50
 
 
