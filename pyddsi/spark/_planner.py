@@ -339,14 +339,14 @@ class Planner:
         known = self.memory.numbers(seen.recording)
         if seen.number - 1 in known or not known:
             return
-        there = {one.number for one in look.files if one.recording == seen.recording}
         last = max((number for number in known if number < seen.number), default=None)
         if last is None or last - 1 not in known:
             return
-        never = [number for number in range(last + 1, seen.number) if number not in there]
-        if never and len(never) < NUMBERS_MAX:
+        there = {one.number or 0 for one in look.files if one.recording == seen.recording}
+        never = seen.number - last - 1 - sum(last < number < seen.number for number in there)
+        if 0 < never < NUMBERS_MAX:
             self._tell(
                 seen.path,
-                f"{seen.path} follows number {last} of its recording, and {len(never)} files between them were never seen "
+                f"{seen.path} follows number {last} of its recording, and {never} files between them were never seen "
                 f"here: they were removed before, or come later",
             )

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from pyddsi import capture
@@ -168,16 +168,19 @@ def _books(room: Path) -> Counter[Key]:
     return wanted
 
 
-def follow(room: Path, options: argparse.Namespace) -> int:
+def follow(room: Path, options: argparse.Namespace, ends: ExitStack) -> int:
     """Play, then hold both sides against each other."""
     minutes, every, copies = options.minutes, options.kill, options.copies
     for name in ("in", "all"):
         (room / name).mkdir()
     threads = _copies(room, 60 * minutes) if copies else []
-    others = [] if copies else _record(room, 60 * minutes, options.rate, options.ring)
     until = time.monotonic() + 60 * minutes
     kills = 0
+    others = [] if copies else _record(room, 60 * minutes, options.rate, options.ring)
+    for one in others:
+        ends.callback(one.kill)
     driver = _driver(room)
+    ends.callback(lambda: _kill(driver))
     next_kill = time.monotonic() + every
     while time.monotonic() < until or any(thread.is_alive() for thread in threads):
         if not copies:
@@ -233,7 +236,8 @@ def main() -> int:
     room = Path(tempfile.mkdtemp(prefix="pyddsi-follow-"))
     status = 1
     try:
-        status = follow(room, options)
+        with ExitStack() as ends:
+            status = follow(room, options, ends)
     finally:
         if status == 0 and not options.keep:
             shutil.rmtree(room)

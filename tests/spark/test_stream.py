@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -116,6 +117,19 @@ def test_ring(tmp_path: Path, folder: Path) -> None:
     assert list(dict.fromkeys(places)) == [
         file_key(str(folder / f"ring_{n}.pcap")) for n in (1, 2, 0)
     ]
+
+
+def test_a_number_far_away(folder: Path) -> None:
+    """A file with a large number in its name would have the planner list all numbers before it, and take all memory."""
+    parts = parts_of(traffic(4).frames, 5)
+    query = Query(folder)
+    for number, part in zip((1, 2, 6, 7, 10**6), parts, strict=True):
+        put(folder, number, part)
+        tracemalloc.start()
+        with pytest.warns(CaptureWarning, match="3 files") if number == 6 else nullcontext():
+            assert query.batch()
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        tracemalloc.stop()
 
 
 def test_offsets_stay_small(folder: Path) -> None:

@@ -19,6 +19,7 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import struct
 import sys
@@ -43,6 +44,7 @@ __all__ = ["World", "play"]
 
 BEGIN = 1_700_000_000 * 10**9
 OLD = 100.0
+MEMORY_MAX = 4 << 30
 PCAP = struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
 LINK = os.link
 USUAL = ("is cut off", "were never seen")
@@ -456,10 +458,15 @@ def _play(seed: int) -> tuple[int, list[str]]:
         return seed, play(seed, Path(room) / "world")
 
 
+def _bounded() -> None:
+    """A world that takes all memory is to end alone."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+
+
 def main(count: int) -> int:
     """Play so many worlds."""
     wrong = 0
-    with multiprocessing.Pool() as pool:
+    with multiprocessing.Pool(initializer=_bounded) as pool:
         for seed, found in pool.imap_unordered(_play, range(count), chunksize=20):
             wrong += bool(found)
             for text in found:
