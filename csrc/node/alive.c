@@ -81,11 +81,18 @@ bool pdi_session_gone(struct pdi_node *node, uint32_t peer, pdi_time now)
     struct pdi_node_peer *who = &node->peers[peer];
     if (who->asks == 0) {
         who->elsewhere.kind = 0;
-        who->ask_at = now;
+        who->ask_at = who->astray = now;
         who->asks = 1;
         pdi_session_timer(node, peer, now);
     }
     return who->gone;
+}
+
+pdi_time pdi_session_patience(const struct pdi_node *node, uint32_t peer, pdi_time now)
+{
+    pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
+    pdi_time astray = node->peers[peer].astray;
+    return astray != 0 && now - astray < limit ? 2 * limit : limit;
 }
 
 /* Asks once more, or knows. When to go on. */
@@ -220,6 +227,7 @@ void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now)
                 (void)pdi_session_reap(node, peer, now);
                 return;
             }
+            who->astray = now;
             who->open_at = pdi_time_add(now, node->config.open_ms * PDI_TIME_MS);
             pdi_session_say(node, PDI_REPLY_OPEN, peer);
         }
@@ -287,9 +295,10 @@ void pdi_node_moved(struct pdi_node *node, pdi_time now)
 {
     node->now = now > node->now ? now : node->now;
     for (uint32_t peer = 0; peer < node->peers_used && !node->closing; peer++) {
-        const struct pdi_node_peer *who = &node->peers[peer];
+        struct pdi_node_peer *who = &node->peers[peer];
         if (pdi_session_established(node, peer) && !pdi_endpoint_is_stream(&who->endpoint) &&
             node->reply_head - node->reply_tail < PDI_REPLIES_MAX / 2) {
+            who->astray = now;
             pdi_session_say(node, who->session != 0 ? PDI_REPLY_OPEN : PDI_REPLY_KEEPALIVE, peer);
         }
     }

@@ -3,7 +3,8 @@
  * The same id again. A node that restarts opens with a higher incarnation, or at least another session number: then the
  * old session is ended first, and the application hears of both. The same session from another address is a move. Anybody
  * can say an id, and know the number: a session has a secret, and who comes from elsewhere has to wait until the peer that
- * we know no longer answers where it was (pdi_session_gone).
+ * we know no longer answers where it was (pdi_session_gone). Whose address changes need not know it, as behind a translation of
+ * addresses: a HELLO has it show the session (believer).
  * A peer that lost the session while we did not (it heard nothing from us for a lease) answers our SCOUT with a HELLO;
  * we OPEN again, and by the session number in its ACCEPT both sides find out and begin anew. Until the ACCEPT has come
  * we are in doubt: what comes may be of another session than ours, with other numbers, and so nothing on its conduits is
@@ -46,6 +47,10 @@ static void start_opening(struct pdi_node *node, const struct pdi_chore *chore, 
 static void doubt(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
     struct pdi_node_peer *who = &node->peers[peer];
+    if (who->probes != 0) {
+        return; /* it is being asked */
+    }
+    who->astray = now;
     who->probes = (uint8_t)(1 + (node->config.opens_max < UINT8_MAX ? node->config.opens_max
                                                                     : UINT8_MAX - 1));
     who->open_at = now;
@@ -103,6 +108,7 @@ void pdi_session_move(struct pdi_node *node, uint32_t peer, pdi_time now)
     }
     pdi_session_move_to(node, peer, &who->elsewhere);
     who->asks = who->gone = 0;
+    who->astray = now;
     (void)pdi_peer_renew(&who->word, pdi_peer_deadline(pdi_node_ms(now), who->lease_ms));
     pyddsi_event *event = pdi_event_push(node, PYDDSI_RECONNECTED, now);
     pdi_event_peer(node, event, peer);
@@ -277,6 +283,28 @@ static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_t
     pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNKNOWN_PEER, 0, 0, 1, now);
 }
 
+/* The sender believes in a session that is not known at its address. If it may be one of ours that has moved, a HELLO makes it
+ * show that; unless it has, and the old address is being asked. Otherwise we have lost the session with a former life, when we
+ * had other numbers; a CLOSE ends it before the sender takes what we send to all for a part of it. */
+static void believer(struct pdi_node *node, const struct pdi_chore *chore)
+{
+    bool moved = false;
+    if (pdi_session_find(node, &chore->from) != PDI_NONE) {
+        return; /* known meanwhile, or about to be */
+    }
+    for (uint32_t peer = 0; chore->ours && peer < node->peers_used; peer++) {
+        const struct pdi_node_peer *who = &node->peers[peer];
+        if (who->session != 0 && pdi_session_established(node, peer)) {
+            if (who->asks != 0 && pdi_endpoint_equal(&who->elsewhere, &chore->from)) {
+                return;
+            }
+            moved = moved || !pdi_endpoint_is_stream(&who->endpoint);
+        }
+    }
+    pdi_hello_reply(node, &(struct pdi_reply){.kind = moved ? PDI_REPLY_HELLO : PDI_REPLY_CLOSE,
+                                              .to = chore->from});
+}
+
 /* What came was of another session with this peer: either late, or the one that it means. */
 static void foreign(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
@@ -310,6 +338,9 @@ void pdi_session_tick(struct pdi_node *node, pdi_time now)
             break;
         case PDI_CHORE_DOUBT:
             foreign(node, chore, now);
+            break;
+        case PDI_CHORE_BELIEVER:
+            believer(node, chore);
             break;
         default:
             stranger(node, chore, now);

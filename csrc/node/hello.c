@@ -165,6 +165,15 @@ void pdi_hello_doubt(struct pdi_node *node, uint32_t peer, pdi_time now)
     push_chore(node, &chore, now);
 }
 
+/* PINGs and ACKNACKs are sent in a session alone, and here is none. Zhe sends no PING, and no PONG before an ACKNACK. */
+void pdi_hello_believer(struct pdi_node *node, const pyddsi_endpoint *from, bool ours, pdi_time now)
+{
+    struct pdi_chore chore = {.kind = PDI_CHORE_BELIEVER, .from = *from, .ours = ours};
+    if (!node->closing) {
+        push_chore(node, &chore, now);
+    }
+}
+
 static void set_id(struct pdi_chore *chore, pyddsi_bytes id)
 {
     chore->id_size = (uint8_t)(id.size <= PYDDSI_ID_MAX ? id.size : 0);

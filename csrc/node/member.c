@@ -252,8 +252,9 @@ void pdi_member_begin_owing(struct pdi_node *node, struct pdi_conduit *conduit, 
 
 /* A publisher waits for the one reader that it had, before it can write to several (plan.c). */
 static void end_if_in_the_way(struct pdi_node *node, const struct pdi_conduit *conduit,
-                              pdi_time limit, pdi_time now)
+                              pdi_time now)
 {
+    pdi_time limit = pdi_session_patience(node, conduit->peer, now);
     const struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
     for (uint32_t i = 0; i < node->publishers_used; i++) {
         const struct pdi_publisher *publisher = &node->publishers[i];
@@ -271,12 +272,14 @@ static void end_if_in_the_way(struct pdi_node *node, const struct pdi_conduit *c
 void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time now)
 {
     uint64_t base = pdi_conduit_base(conduit);
-    pdi_time limit = node->config.slow_ms * PDI_TIME_MS;
-    if (limit != 0 && conduit->peer != PDI_NONE && base != conduit->window.next) {
-        end_if_in_the_way(node, conduit, limit, now);
+    if (node->config.slow_ms == 0) {
+        return;
+    }
+    if (conduit->peer != PDI_NONE && base != conduit->window.next) {
+        end_if_in_the_way(node, conduit, now);
         pdi_skip_slow(node, conduit, now);
     }
-    if (conduit->peer != PDI_NONE || conduit->members < 2 || limit == 0) {
+    if (conduit->peer != PDI_NONE || conduit->members < 2) {
         return;
     }
     bool others_wait = false;
@@ -288,7 +291,7 @@ void pdi_member_detach_slow(struct pdi_node *node, struct pdi_conduit *conduit, 
          peer++) {
         struct pdi_member *member = pdi_node_member(node, conduit, peer);
         if (member->joined && !member->detached && member->acked == base &&
-            now - member->progress >= limit) {
+            now - member->progress >= pdi_session_patience(node, peer, now)) {
             member->detached = 1;
             conduit->members--;
             conduit->detached++;

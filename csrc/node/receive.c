@@ -110,10 +110,11 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
     pdi_decoder_init(&decoder, &node->reading, packet.data, packet.size);
     node->personal = node->foreign = node->led_bits = 0;
     bool doubted = inside && node->peers[peer].probes != 0;
-    bool believes = false;
+    bool believes = false, ours = false;
     while ((status = pdi_decoder_next(&decoder, &message)) == PYDDSI_OK) { /* its bytes at most */
         node->stats.messages_in++;
         believes = believes || message.kind == PYDDSI_PING || message.kind == PYDDSI_ACKNACK;
+        ours = ours || message.kind == PYDDSI_PING || message.kind == PYDDSI_PONG;
         if (inside && message.kind == PYDDSI_PONG && decoder.at < packet.size) {
             marked(node, &node->peers[peer], message.hash);
         } else if (of_a_session(&message)) {
@@ -139,10 +140,8 @@ static void walk(struct pdi_node *node, const pyddsi_endpoint *from, uint32_t pe
             inside = false; /* a message has just ended the session */
         }
     }
-    if (believes && peer == PDI_NONE && !node->closing) {
-        /* Only in a session one asks so (zhe asks nobody), or acknowledges: its sender believes in one that we have lost, and
-         * takes what we send to all for a part of it. In a former life we had other numbers. */
-        pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_CLOSE, .to = *from});
+    if (believes && peer == PDI_NONE) {
+        pdi_hello_believer(node, from, ours, now);
     }
     if (status != PYDDSI_END) {
         pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_BAD_BYTES, 0, 0, 1, now);

@@ -281,6 +281,7 @@ bool pdi_session_establish(struct pdi_node *node, uint32_t peer, pdi_time now)
     who->probes = 0;
     who->asks = who->gone = 0;
     who->elsewhere.kind = 0;
+    who->astray = 0;
     who->again_at = 0;
     node->opening -= opening;
     int status =

@@ -54,7 +54,7 @@ void pdi_skip_slow(struct pdi_node *node, struct pdi_conduit *conduit, pdi_time 
     const struct pdi_member *member = pdi_node_member(node, conduit, conduit->peer);
     pdi_time since = conduit->full > member->progress ? conduit->full : member->progress;
     if (!conduit->draining || conduit->skips || now < since ||
-        now - since < node->config.slow_ms * PDI_TIME_MS) {
+        now - since < pdi_session_patience(node, conduit->peer, now)) {
         return;
     }
     if (waits(node, conduit->peer, true)) {

@@ -248,6 +248,7 @@ struct pdi_node_peer {
     uint8_t path_due; /* the driver is to say what the way to it carries (path.c) */
     pdi_time ask_at;  /* when the next goes */
     pyddsi_endpoint elsewhere; /* where it goes on if it is gone; kind 0: nowhere */
+    pdi_time astray;           /* when either address was last in question; 0: never */
     struct pdi_rtt rtt;
     uint16_t ping; /* the hash of the last PING; 0: none is under way */
     pdi_time ping_at;
@@ -362,7 +363,8 @@ enum pdi_chore_kind {
     PDI_CHORE_OPEN,
     PDI_CHORE_ACCEPT,
     PDI_CHORE_MOVE,
-    PDI_CHORE_DOUBT
+    PDI_CHORE_DOUBT,
+    PDI_CHORE_BELIEVER
 };
 
 struct pdi_chore {
@@ -371,6 +373,7 @@ struct pdi_chore {
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t groups;
     uint8_t lone;
+    uint8_t ours; /* of one who believes in a session: it is no zhe */
     pyddsi_endpoint group;
     uint8_t token_size;
     uint8_t token[32];
@@ -789,6 +792,8 @@ bool pdi_session_outdated(struct pdi_node *node, uint32_t peer, uint32_t conduit
 void pdi_session_timer(struct pdi_node *node, uint32_t peer, pdi_time now);
 /* Whether a peer no longer answers at the address that we know; if that is not known, it is asked. */
 bool pdi_session_gone(struct pdi_node *node, uint32_t peer, pdi_time now);
+/* How long others wait for a peer that does not acknowledge: twice slow_ms while its address, or ours, is in question. */
+pdi_time pdi_session_patience(const struct pdi_node *node, uint32_t peer, pdi_time now);
 void pdi_session_scout(struct pdi_node *node, pdi_time now);
 void pdi_session_keepalive(struct pdi_node *node, pdi_time now);
 /* There is traffic again: peers that rest are measured from now on. */
@@ -832,6 +837,8 @@ void pdi_gossip_tick(struct pdi_node *node);
 
 void pdi_hello_reply(struct pdi_node *node, const struct pdi_reply *reply);
 void pdi_hello_doubt(struct pdi_node *node, uint32_t peer, pdi_time now);
+void pdi_hello_believer(struct pdi_node *node, const pyddsi_endpoint *from, bool ours,
+                        pdi_time now);
 
 /* turn.c: what comes on conduits, in its turn */
 void pdi_receive_retry(struct pdi_node *node, pdi_time now);

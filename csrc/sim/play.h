@@ -121,6 +121,7 @@ enum pdi_fault_kind {
     PDI_FAULT_DECLARE_WRITER,
     PDI_FAULT_FORGET_THING,
     PDI_FAULT_DECLARE_THING,
+    PDI_FAULT_MOVE,          /* to another address; b: it knows */
     PDI_FAULT_CLOSE_SESSION, /* a ends its session with b */
     PDI_FAULT_CLOSE,         /* says farewell, and is gone a moment later */
     PDI_FAULT_SCRIBBLE,      /* b words are written over the page of a; both: that might be true */

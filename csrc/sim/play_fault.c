@@ -198,6 +198,9 @@ void pdi_play_happen(struct pdi_play *play, uint32_t index)
         if (fault->both)
             (void)pdi_world_cut(world, fault->b, fault->a, fault->kind == PDI_FAULT_CUT);
         break;
+    case PDI_FAULT_MOVE:
+        (void)pdi_world_move(world, fault->a, fault->b);
+        break;
     case PDI_FAULT_PAUSE:
         (void)pdi_world_pause(world, fault->a, fault->duration);
         break;

@@ -36,6 +36,8 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_stopped, NULL},
     {"crossing", "a publisher leaves its group for shared memory, and others elsewhere lag behind",
      pdi_scenario_crossing, NULL},
+    {"moves", "nodes go to other addresses, and their sessions with them", pdi_scenario_moves,
+     NULL},
     {"clocks", "clocks run apart, jump ahead and back", pdi_scenario_clocks, NULL},
     {"declare", "many nodes declare the same at once, and contradict each other",
      pdi_scenario_declare, NULL},

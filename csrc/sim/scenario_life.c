@@ -89,6 +89,37 @@ void pdi_scenario_crash(struct pdi_play *play)
     }
 }
 
+/* The sessions last, and nothing is lost. One may move on before the others have believed that it has moved; but two that move in
+ * the same second lose each other, since neither knows where the other is. */
+void pdi_scenario_moves(struct pdi_play *play)
+{
+    int count = (int)between(play, 2, 4);
+    play->config.lease_ms = 2000; /* of which four PINGs without an answer take a quarter, */
+    play->config.open_ms = 300;   /* and there is time for two moves, each with an OPEN lost */
+    play->config.opens_max = 9;
+    play->config.slow_ms = 1400;
+    readers_and_writers(play, count);
+    pyddsi_sim_link link = pdi_scenario_good_link(play);
+    if (chance(play, 1, 2))
+        link.loss_ppm = (uint32_t)between(play, 0, 50000);
+    if (chance(play, 1, 2))
+        link.reorder_ppm = (uint32_t)between(play, 0, 100000);
+    pdi_scenario_links(play, &link);
+    play->half = 5000 * MS;
+    play->stop = 6000 * MS;
+    for (pdi_time at = between(play, 400, 600) * MS; at < 4000 * MS;
+         at += between(play, 1200, 1500) * MS) {
+        int node = any_node(play, count);
+        bool knows = chance(play, 2, 3);
+        (void)pdi_play_fault(play, PDI_FAULT_MOVE, node, knows, at);
+        if (chance(play, 1, 4)) {
+            at += between(play, 1, 700) * MS;
+            (void)pdi_play_fault(play, PDI_FAULT_MOVE, node, knows, at);
+        }
+    }
+    play->audit.lossless = 1;
+}
+
 /* Whoever still reads is not held up for long: his rate in the time of the stop is near to what it was. */
 static void slow_end(struct pdi_play *play)
 {

@@ -148,6 +148,8 @@ void pdi_world_fini(struct pdi_world *world);
 int pdi_world_add(struct pdi_world *world, const pyddsi_config *config, const char **text);
 int pdi_world_crash(struct pdi_world *world, int node);
 int pdi_world_restart(struct pdi_world *world, int node, int same_port);
+/* Its packets come from another address from now on, and what is sent to the old one is lost. told: it knows. */
+int pdi_world_move(struct pdi_world *world, int node, int told);
 int pdi_world_pause(struct pdi_world *world, int node, pdi_time duration);
 int pdi_world_clock_step(struct pdi_world *world, int node, int64_t step);
 int pdi_world_inject(struct pdi_world *world, int node, const pyddsi_endpoint *from,
@@ -216,6 +218,7 @@ struct pdi_world_sent {
 };
 void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent);
 void pdi_world_outlive(struct pdi_world *world, int node);
+void pdi_world_strand(struct pdi_world *world, int node);
 void pdi_world_hasten(struct pdi_world *world, int node, pdi_time until);
 void pdi_world_arrive(struct pdi_world *world, uint32_t index);
 void pdi_world_reschedule(struct pdi_world *world, int node); /* its deadline has changed */

@@ -90,21 +90,34 @@ void pdi_world_flush(struct pdi_world *world)
     }
 }
 
-/* Loses what is in flight from and to a node that begins anew at its port: who does is away for longer than a packet
- * lives. By what a packet says, nobody could tell one of its former life from a new one. */
-void pdi_world_outlive(struct pdi_world *world, int node)
+/* Loses what is in flight to a node; or, if a group: to its own address alone; and, if from: what it has sent. */
+static void lose(struct pdi_world *world, int node, bool groups, bool from)
 {
     const pyddsi_endpoint *endpoint = &world->nodes[node].endpoint;
     for (uint32_t i = 0; i < world->packets_room; i++) {
         const struct pdi_world_packet *packet = &world->packets[i];
         uint32_t item = PDI_WORLD_ITEM_PACKET + i;
+        bool its = packet->to == (uint32_t)node && (groups || packet->port != 0);
         if (item >= world->heap_room || pdi_heap_get(&world->heap, item) == PDI_TIME_NEVER ||
-            (packet->to != (uint32_t)node && !same_endpoint(&packet->source, endpoint)))
+            !(its || (from && same_endpoint(&packet->source, endpoint))))
             continue;
         (void)pdi_heap_put(&world->heap, item, PDI_TIME_NEVER);
         packet_give(world, i);
         world->lost++;
     }
+}
+
+/* Of a node that begins anew at its port: who does is away for longer than a packet lives. By what a packet says, nobody
+ * could tell one of its former life from a new one. */
+void pdi_world_outlive(struct pdi_world *world, int node)
+{
+    lose(world, node, true, true);
+}
+
+/* Of a node that goes to another address. */
+void pdi_world_strand(struct pdi_world *world, int node)
+{
+    lose(world, node, false, false);
 }
 
 /* One copy on its way; |fate| is what the log is to say of it. */

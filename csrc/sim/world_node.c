@@ -169,6 +169,20 @@ int pdi_world_restart(struct pdi_world *world, int node, int same_port)
     return status;
 }
 
+int pdi_world_move(struct pdi_world *world, int node, int told)
+{
+    pdi_time now;
+    struct pdi_node *one = pdi_world_enter(world, node, &now);
+    if (one == NULL)
+        return PYDDSI_BAD_ARGUMENT;
+    pdi_world_strand(world, node);
+    world->nodes[node].endpoint.ip[2]++;
+    if (told)
+        pdi_node_moved(one, now);
+    pdi_world_leave(world, node);
+    return PYDDSI_OK;
+}
+
 int pdi_world_pause(struct pdi_world *world, int node, pdi_time duration)
 {
     if (!pdi_world_runs(world, node))

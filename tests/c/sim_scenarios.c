@@ -93,6 +93,7 @@ static void test_themes(void)
         {"client", offsetof(pyddsi_report, owed)},
         {"hostile", offsetof(pyddsi_report, owed)},
         {"impostor", offsetof(pyddsi_report, owed)},
+        {"moves", offsetof(pyddsi_report, resent)},
         {"corrupt", offsetof(pyddsi_report, packets_corrupted)},
     };
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
