@@ -1,19 +1,16 @@
-/* udp_core.c - reliable samples over UDP between processes of one machine, as udp.py and receive_threads.py compile and run it.
+/* udp_core.c - reliable samples over UDP between processes of one machine, as udp.py compiles and runs it.
  *
  *     udp rate SIZE HOW MILLISECONDS LOSS WINDOW [one]     HOW samples a call; LOSS of a thousand datagrams; one: a
  *                                                          single thread of each session sends
- *     udp receive SIZE HOW MILLISECONDS PUBLISHERS THREADS   so many publish, each in a process, to a session that
- *                                                          receives by so many threads
  *     udp setup ROUNDS                                     how long a new session needs to know another
  *
- * The parent publishes, and others of its children; one child subscribes and keeps the time, because a rate is what arrives.
+ * The parent publishes, and its child subscribes and keeps the time, because a rate is what arrives.
  * What is lost is lost by the child's port, each datagram by itself, and by the parent's, on the way back. Every sample is
  * counted and has a number, and the program fails if one is missing or out of order.
  *
  * `rate` prints samples a second; the time of processors that each takes, in nanoseconds, of the parent and of the
- * subscriber; then datagrams, repetitions and calls of the system that send. `receive` prints samples a second, the
- * subscriber's time for each, repetitions that it asked for, and the packets that each of its threads took. `setup` prints
- * the median and the longest, in microseconds.
+ * subscriber; then datagrams, repetitions and calls of the system that send. `setup` prints the median and
+ * the longest, in microseconds.
  */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier) */
 #include <sched.h>
@@ -30,15 +27,14 @@
 
 #include "api/session.h"
 
-enum { GROUP_MAX = 512, TAKE_MAX = 256, HEAD = 8, PUBLISHERS_MAX = 16, WINDOW = 256 * 1024 };
+enum { GROUP_MAX = 512, TAKE_MAX = 256, HEAD = 8 };
 
 #define PATIENCE UINT64_C(10000000000)
 
 struct shared {
-    _Atomic uint32_t matched, publishing; /* publishers: that know the subscriber, and that still put */
-    _Atomic uint64_t accepted;            /* from all that are done */
-    uint64_t got, wrong, first_ns, last_ns, cpu_ns, nacks;
-    pyddsi_session_counts counts; /* of the subscriber */
+    _Atomic uint32_t publishing; /* whether more is put */
+    _Atomic uint64_t accepted;
+    uint64_t got, wrong, first_ns, last_ns, cpu_ns;
 };
 
 struct load {
@@ -48,8 +44,6 @@ struct load {
     unsigned loss;
     uint32_t window;
     uint8_t one;
-    uint32_t publishers;
-    uint8_t threads;
 };
 
 static struct shared *shared;
@@ -69,7 +63,6 @@ static pyddsi_session *open_session(const struct load *load, uint16_t port)
     options.group.port = port;
     options.shared = 0;
     options.one_stream = load->one;
-    options.receive_threads = load->threads;
     options.node.unicast_bytes = load->window;
     options.node.unicast_samples = load->window / 256;
     options.node.multicast_bytes[0] = load->window;
@@ -89,12 +82,6 @@ static uint64_t cpu_ns(void)
     return (uint64_t)used.tv_sec * 1000000000U + (uint64_t)used.tv_nsec;
 }
 
-/* Each publisher numbers its samples, and says with the number which one it is. */
-static uint64_t numbered(uint32_t publisher, uint64_t number)
-{
-    return (uint64_t)publisher << 48 | number;
-}
-
 /* A sample that is out of order is wrong. */
 static void subscribe(const struct load *load, uint16_t port)
 {
@@ -105,9 +92,6 @@ static void subscribe(const struct load *load, uint16_t port)
     uint32_t subscriber;
     int answer;
     uint64_t got = 0, wrong = 0, first = 0, last = 0;
-    uint64_t next[PUBLISHERS_MAX];
-    for (uint32_t i = 0; i < PUBLISHERS_MAX; i++)
-        next[i] = numbered(i, 0);
     if (pyddsi_session_subscriber(session, &options, &subscriber, &answer) != PYDDSI_OK)
         fail("no subscriber");
     while (atomic_load(&shared->publishing) != 0 || got < atomic_load(&shared->accepted)) {
@@ -123,8 +107,7 @@ static void subscribe(const struct load *load, uint16_t port)
         for (size_t i = 0; i < count; i++) {
             uint64_t number;
             memcpy(&number, samples[i].data, sizeof number);
-            wrong += number != next[number >> 48 & (PUBLISHERS_MAX - 1)]++ ||
-                     samples[i].size != load->size;
+            wrong += number != got + i || samples[i].size != load->size;
         }
         pyddsi_session_release(session, samples, count);
         last = pdi_clock_now();
@@ -136,10 +119,6 @@ static void subscribe(const struct load *load, uint16_t port)
     shared->wrong = wrong;
     shared->first_ns = first;
     shared->last_ns = last;
-    pyddsi_stats stats;
-    (void)pyddsi_session_stats(session, &stats);
-    shared->nacks = stats.nacks_out;
-    pyddsi_session_count(session, &shared->counts);
     pyddsi_session_close(session, PATIENCE);
     pyddsi_session_free(session);
     _exit(0);
@@ -155,8 +134,7 @@ static bool matched(pyddsi_session *session)
     return false;
 }
 
-static uint64_t put_all(const struct load *load, pyddsi_session *session, uint32_t publisher,
-                        uint32_t which)
+static uint64_t put_all(const struct load *load, pyddsi_session *session, uint32_t publisher)
 {
     static uint8_t data[GROUP_MAX * 64];
     uint8_t *memory = load->how * load->size <= sizeof data ? data : calloc(load->how, load->size);
@@ -167,7 +145,7 @@ static uint64_t put_all(const struct load *load, pyddsi_session *session, uint32
         samples[i] = (pyddsi_bytes){memory + i * load->size, load->size};
     while (pdi_clock_now() < end) {
         for (size_t i = 0; i < load->how; i++) {
-            uint64_t one = numbered(which, number + i);
+            uint64_t one = number + i;
             memcpy(memory + i * load->size, &one, sizeof one);
         }
         int status =
@@ -181,14 +159,14 @@ static uint64_t put_all(const struct load *load, pyddsi_session *session, uint32
     return number;
 }
 
-/* What one publisher has sent, and its time of processors. */
+/* What the publisher has sent, and its time of processors. */
 struct sent {
     uint64_t accepted, cpu_ns;
     struct pdi_port_calls calls;
     pyddsi_stats stats;
 };
 
-static void publish(const struct load *load, uint16_t port, uint32_t which, struct sent *sent)
+static void publish(const struct load *load, uint16_t port, struct sent *sent)
 {
     pyddsi_session *session = open_session(load, port);
     pyddsi_publisher_options options = {
@@ -197,18 +175,12 @@ static void publish(const struct load *load, uint16_t port, uint32_t which, stru
     int answer;
     if (pyddsi_session_publisher(session, &options, &publisher, &answer) != PYDDSI_OK)
         fail("no publisher");
-    bool known = false;
-    for (uint64_t until = pdi_clock_now() + PATIENCE;
-         atomic_load(&shared->matched) < load->publishers;) {
+    for (uint64_t until = pdi_clock_now() + PATIENCE; !matched(session);) {
         if (pdi_clock_now() > until)
             fail("no match");
-        if (!known && matched(session)) {
-            known = true;
-            atomic_fetch_add(&shared->matched, 1);
-        }
         (void)pyddsi_session_wait(session, pyddsi_session_listen(session), 1000000);
     }
-    sent->accepted = put_all(load, session, publisher, which);
+    sent->accepted = put_all(load, session, publisher);
     sent->cpu_ns = cpu_ns();
     pdi_port_calls(session->port, &sent->calls);
     atomic_fetch_add(&shared->accepted, sent->accepted);
@@ -222,21 +194,13 @@ static void publish(const struct load *load, uint16_t port, uint32_t which, stru
 static double play(const struct load *load, struct sent *sent)
 {
     uint16_t port = (uint16_t)(20000 + getpid() % 20000);
-    atomic_store(&shared->publishing, load->publishers);
+    atomic_store(&shared->publishing, 1);
     if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         subscribe(load, port);
     }
-    for (uint32_t i = 1; i < load->publishers; i++) {
-        if (fork() == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            publish(load, port, i, sent);
-            _exit(0);
-        }
-    }
-    publish(load, port, 0, sent);
-    for (uint32_t i = 0; i < load->publishers; i++)
-        (void)wait(NULL);
+    publish(load, port, sent);
+    (void)wait(NULL);
     if (atomic_load(&shared->accepted) != shared->got || shared->wrong != 0)
         fail("samples are missing or out of order");
     uint64_t took = shared->last_ns - shared->first_ns;
@@ -251,17 +215,6 @@ static void rate(const struct load *load)
            (double)shared->cpu_ns / (double)sent.accepted,
            (unsigned long long)sent.stats.packets_out, (unsigned long long)sent.stats.resent,
            (unsigned long long)sent.calls.sends);
-}
-
-static void receive(const struct load *load)
-{
-    struct sent sent;
-    double rate = play(load, &sent);
-    printf("%.6g %.6g %llu", rate, (double)shared->cpu_ns / (double)shared->got,
-           (unsigned long long)shared->nacks);
-    for (uint64_t i = 0; i < shared->counts.receive_threads; i++)
-        printf(" %llu", (unsigned long long)shared->counts.received[i]);
-    printf("\n");
 }
 
 /* ---- how long a session takes to begin ---- */
@@ -311,7 +264,7 @@ static void setup(int rounds)
 {
     enum { ROUNDS_MAX = 1000 };
     static double took[ROUNDS_MAX];
-    struct load load = {.window = 65536, .threads = 1};
+    struct load load = {.window = 65536};
     rounds = rounds < 1 ? 1 : rounds > ROUNDS_MAX ? ROUNDS_MAX : rounds;
     for (int i = 0; i < rounds; i++)
         took[i] = set_up(&load, (uint16_t)(20000 + (getpid() + i) % 20000));
@@ -321,9 +274,8 @@ static void setup(int rounds)
 
 static void check(const struct load *load)
 {
-    if (load->size < HEAD || load->how < 1 || load->how > GROUP_MAX || load->publishers < 1 ||
-        load->publishers > PUBLISHERS_MAX)
-        fail("SIZE from 8, HOW from 1 to 512, PUBLISHERS from 1 to 16");
+    if (load->size < HEAD || load->how < 1 || load->how > GROUP_MAX)
+        fail("SIZE from 8, HOW from 1 to 512");
 }
 
 int main(int argc, char **argv)
@@ -337,22 +289,9 @@ int main(int argc, char **argv)
                             .wanted_ns = (uint64_t)atol(argv[4]) * 1000000,
                             .loss = (unsigned)atol(argv[5]),
                             .window = (uint32_t)atol(argv[6]),
-                            .one = argc == 8,
-                            .publishers = 1,
-                            .threads = 1};
+                            .one = argc == 8};
         check(&load);
         rate(&load);
-        return 0;
-    }
-    if (argc == 7 && strcmp(argv[1], "receive") == 0) {
-        struct load load = {.size = (size_t)atol(argv[2]),
-                            .how = (size_t)atol(argv[3]),
-                            .wanted_ns = (uint64_t)atol(argv[4]) * 1000000,
-                            .window = WINDOW,
-                            .publishers = (uint32_t)atol(argv[5]),
-                            .threads = (uint8_t)atol(argv[6])};
-        check(&load);
-        receive(&load);
         return 0;
     }
     if (argc == 3 && strcmp(argv[1], "setup") == 0) {

@@ -207,10 +207,7 @@ class Looking:
         """What its threads, its sockets and its shared memory did; see `pyddsi_session_counts` in pyddsi.h."""
         raw = ffi.new("pyddsi_session_counts *")
         lib.pyddsi_session_count(self.raw, raw)
-        names = [name for name, _ in ffi.typeof(raw[0]).fields if name != "received"]
-        found = {name: int(getattr(raw, name)) for name in names}
-        for i in range(found["receive_threads"]):
-            found[f"received_{i + 1}"] = int(raw.received[i])
+        found = {name: int(getattr(raw, name)) for name, _ in ffi.typeof(raw[0]).fields}
         views, view_bytes, copied, loans = self._keeper.counts()
         return found | {
             "views": views,

@@ -90,7 +90,7 @@ def fill(options: Any, config: Config) -> tuple[str, ...]:
     options.interface, options.ttl = config.interface.encode(), config.ttl
     options.loopback, options.shared = config.loopback, config.shared_memory
     options.lane_bytes, options.lane_samples = config.shared_bytes, config.shared_samples
-    options.receive_bytes, options.receive_threads = config.receive_buffer, config.receive_threads
+    options.receive_bytes = config.receive_buffer
     node.role = {"peer": lib.PYDDSI_PEER, "client": lib.PYDDSI_CLIENT, "broker": lib.PYDDSI_BROKER}[
         config.role
     ]

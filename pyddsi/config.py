@@ -120,7 +120,7 @@ SETTINGS: dict[str, Setting] = {
     "resources_max": Setting("whole", "names that we and our peers declare", "", 1, 1 << 20),
     "receive_buffer": Setting("whole", "of a socket; 0: the system's", "bytes", 0, 1024 * MIB),
     "receive_threads": Setting(
-        "whole", "how many threads receive; more than one only where processors are idle", "", 1, 8
+        "whole", "without effect since a session has one receive thread; to be refused", "", 1, 8
     ),
 }
 
@@ -161,6 +161,15 @@ class Config:
             value = getattr(self, name)
             if value is not DEFAULTS[name]:
                 object.__setattr__(self, name, checked(name, value))
+        if self.receive_threads != 1:
+            import warnings  # noqa: PLC0415 - well written programs need none
+
+            warnings.warn(
+                f"receive_threads={self.receive_threads} has no effect: a session has one receive thread; "
+                "leave the setting out, the next version refuses it",
+                FutureWarning,
+                stacklevel=3,
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, **settings: Unpack[Settings]) -> Self:

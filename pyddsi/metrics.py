@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "Metrics"]
 
 GAUGES = {
-    "allocated_slots", "rings_used", "kept_bytes", "lanes", "lane_readers", "links", "views", "view_bytes", "receive_threads",
+    "allocated_slots", "rings_used", "kept_bytes", "lanes", "lane_readers", "links", "views", "view_bytes",
 }  # fmt: skip
 
 # What the names alone do not say.
@@ -45,8 +45,7 @@ TEXTS = {
     "lane_copied": "of these: as copies, as too many were looked at",
     "lane_refused": "peers on this machine whose memory could not be used",
     "links": "TCP and Unix connections now",
-    "receive_threads": "threads that receive",
-    "received": "packets, by the thread that took them",
+    "received": "packets that the receive thread took",
     "views": "samples whose memory the program looks at now",
     "view_bytes": "bytes of the larger ones of them",
     "views_copied": "samples that were copied as there were too many views",
@@ -92,11 +91,7 @@ class Metrics(list[Metric]):
         for field in fields(stats):
             found._add(field.name, getattr(stats, field.name), who)
         for name, value in session.counts().items():
-            thread = name.removeprefix("received_")
-            if thread == name:
-                found._add(name, value, who)
-            else:
-                found._add("received", value, who | {"thread": thread})
+            found._add(name, value, who)
         for drop in session.drops():
             about = {
                 "place": drop.place,

@@ -190,15 +190,6 @@ MUTANTS = [
         "tests/node_assembly",
     ),
     Mutant(
-        "receive: what is taken later may be fed earlier",
-        "api",
-        "pdi_lock_take(&session->feeding); if (packets >= ROUSE_MIN && session->receivers_count > 1) {"
-        " receiver->takes = 0; pdi_lock_give(&session->taking); }",
-        "if (packets >= ROUSE_MIN && session->receivers_count > 1) { receiver->takes = 0; "
-        "pdi_lock_give(&session->taking); } pdi_lock_take(&session->feeding);",
-        "tests/api_receive",
-    ),
-    Mutant(
         "lane: the group is left while a stranger hears it",
         "node",
         "bool unsaid = !pdi_registry_told(node->registry, peer) ||",

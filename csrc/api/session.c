@@ -29,7 +29,6 @@ void pyddsi_session_options_init(pyddsi_session_options *options)
         .lane_bytes = 64 << 20,
         .lane_samples = 8192,
         .receive_bytes = 2 << 20,
-        .receive_threads = 1,
     };
     pyddsi_config_init(&options->node);
     options->node.lease_ms = 10000; /* so an idle session wakes up less than once a second */
@@ -202,14 +201,10 @@ static int begin(pyddsi_session *session, char *text)
     session->planned = session->later = PDI_TIME_NEVER;
     status = pdi_thread_start(&session->housekeeping, "pyddsi-house", pdi_session_housekeep,
                               session, text, PYDDSI_TEXT_MAX);
-    for (uint32_t i = 0; status == PYDDSI_OK && i < session->receivers_count; i++) {
-        struct pdi_receiver *one = &session->receivers[i];
-        one->session = session;
-        one->inbox = i;
-        status = pdi_thread_start(&one->thread, "pyddsi-receive", pdi_session_receive, one, text,
-                                  PYDDSI_TEXT_MAX);
-    }
-    return status;
+    return status == PYDDSI_OK
+               ? pdi_thread_start(&session->receiving, "pyddsi-receive", pdi_session_receive,
+                                  session, text, PYDDSI_TEXT_MAX)
+               : status;
 }
 
 static void stop(pyddsi_session *session)
@@ -220,8 +215,7 @@ static void stop(pyddsi_session *session)
     (void)pdi_bell_ring(session->chores);
     (void)pdi_bell_ring(session->bell);
     (void)pdi_bell_ring(&session->told);
-    for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++)
-        pdi_thread_join(&session->receivers[i].thread);
+    pdi_thread_join(&session->receiving);
     pdi_thread_join(&session->housekeeping);
     pdi_thread_join(&session->relay);
 }
@@ -250,11 +244,6 @@ static bool check(const pyddsi_session_options *options, char *text)
     if (options->peer_count > PYDDSI_SESSION_PEERS_MAX ||
         options->listen_count > PYDDSI_LISTEN_MAX) {
         (void)snprintf(text, PYDDSI_TEXT_MAX, "at most 16 peers and 8 listeners can be named");
-        return false;
-    }
-    if (options->receive_threads < 1 || options->receive_threads > PYDDSI_RECEIVE_THREADS_MAX) {
-        (void)snprintf(text, PYDDSI_TEXT_MAX, "receive_threads is from 1 to 8, not %u",
-                       (unsigned)options->receive_threads);
         return false;
     }
     return true;

@@ -2,7 +2,7 @@
  *
  *     application ── put, take, declare ──┐
  *                                         ▼
- *     receive ──── packets in ────────► lock ─► node ─► output ─► sockets       several threads may: session_receive.c
+ *     receive ──── packets in ────────► lock ─► node ─► output ─► sockets
  *                                         ▲
  *     housekeeping ── when it is due ─────┘
  *
@@ -43,7 +43,7 @@
  *     news           samples, room, events (pdi_node_news moved)      applications: put, take, waits
  *     chores         the node is due earlier than was planned,        the housekeeping thread
  *                    or a neighbour wants something (lanes.h)
- *     (port)         the session closes                               the receive thread whose turn it is; the others by locks
+ *     (port)         the session closes                               the receive thread
  *
  * Whoever sleeps listens first, then looks once more, and then sleeps; what he looks for is changed before the bell is rung.
  * For housekeeping that is: planned (with the lock), attention and stopping (after it listens).
@@ -69,16 +69,6 @@
 #include "host/thread.h"
 #include "node/node.h"
 #include "pyddsi.h"
-
-/* One receive thread. */
-struct pdi_receiver {
-    PDI_CACHE_ALIGNED struct pdi_thread thread;
-    pyddsi_session *session;
-    uint32_t inbox;
-    uint8_t takes; /* it has `taking` */
-    uint8_t more;  /* there may be more to be sent */
-    struct pdi_atomic64 received;
-};
 
 /* Processes of peers: session_exits.h. */
 struct pdi_watched {
@@ -108,22 +98,17 @@ struct pyddsi_session {
     /* held by the one thread that takes new messages out and sends them; may be held when `lock` is
      * taken, and must not be waited for with that in hand */
     struct pdi_lock wire;
-    /* of the receive threads: session_receive.c. Taken in this order, and before `lock` */
-    PDI_CACHE_ALIGNED struct pdi_lock taking;
-    struct pdi_lock feeding;
 
     /* rung from anywhere */
-    struct pdi_bell *bell;    /* news */
-    struct pdi_bell *chores;  /* housekeeping */
+    PDI_CACHE_ALIGNED struct pdi_bell *bell; /* news */
+    struct pdi_bell *chores;                 /* housekeeping */
     struct pdi_bell bells[2]; /* which they are without shared memory; else those of the page */
     struct pdi_bell told;     /* events alone, which are rare: for the thread that logs them */
     struct pdi_lanes *lanes;  /* null: none */
 
     /* set once */
     struct pdi_port *port;
-    struct pdi_thread housekeeping;
-    struct pdi_receiver receivers[PYDDSI_RECEIVE_THREADS_MAX];
-    uint32_t receivers_count;
+    struct pdi_thread housekeeping, receiving;
     bool barrier; /* there are lanes, and the system has one: whoever listens to `bell` passes it */
     pyddsi_session_options options;
     pdi_time begun; /* of the clock that never steps, */
@@ -141,7 +126,8 @@ struct pyddsi_session {
 
     /* counted by many */
     struct pdi_atomic32 stopping;
-    struct pdi_atomic32 holders; /* see above */
+    struct pdi_atomic32 holders;  /* see above */
+    struct pdi_atomic64 received; /* packets; written by the receive thread */
     struct pdi_atomic64 sent[3], send_full, send_failed, bells_rung, wakeups[2];
 
     /* the descriptor for event loops, made when it is asked for */
@@ -254,11 +240,11 @@ int pdi_session_put_large(pyddsi_session *session, uint32_t publisher, const voi
                           size_t size, uint64_t timeout_ns, pdi_session_go_on *go_on,
                           void *context);
 
-/* What the receive threads have to say goes at once, whoever else is sending. New messages go if nobody else sends. With the
+/* What the receive thread has to say goes at once, whoever else is sending. New messages go if nobody else sends. With the
  * lock. True: there may be more of them. */
 bool pdi_session_answer(pyddsi_session *session);
 
-/* The threads: of a receiver, and of a session. */
+/* The threads. */
 void pdi_session_receive(void *context);
 void pdi_session_housekeep(void *context);
 void pdi_session_relay(void *context);

@@ -55,12 +55,10 @@ void pdi_session_exits_follow(pyddsi_session *session)
     }
 }
 
-/* What was taken before is fed before: whoever feeds it has `feeding`. */
 void pdi_session_exits_told(pyddsi_session *session)
 {
     struct pdi_watched *watched = &session->watched;
     uint32_t row;
-    pdi_lock_take(&session->feeding);
     pdi_lock_take(&session->lock);
     while (!session->closed && pdi_exits_next(&watched->exits, &row)) { /* each is forgotten */
         pdi_node_exited(session->node, row, (uint16_t)(watched->epochs[row] - 1),
@@ -68,5 +66,4 @@ void pdi_session_exits_told(pyddsi_session *session)
         pdi_exits_forget(&watched->exits, row);
     }
     pdi_session_leave(session);
-    pdi_lock_give(&session->feeding);
 }

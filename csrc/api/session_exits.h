@@ -18,7 +18,7 @@ void pdi_session_exits_end(pyddsi_session *session);
 /* Watches those who have come, and no longer those who have gone; with the lock. */
 void pdi_session_exits_follow(pyddsi_session *session);
 
-/* Ends the sessions of those who have ended. Of the thread that has `taking`. */
+/* Ends the sessions of peers whose process has ended. Of the receive thread, which has fed all that it took before. */
 void pdi_session_exits_told(pyddsi_session *session);
 
 #endif

@@ -11,8 +11,7 @@
 #include "wire/decode.h"
 #include "wire/stream.h"
 
-/* Larger packets are received where they will be read: copying them costs more than system calls. Only who wants several
- * threads wants them copied as well: what one of them has taken waits in an inbox until it is its turn. */
+/* Larger packets are received where they will be read: copying them costs more than system calls. */
 #define MANY_BELOW 8192U
 
 static uint8_t family_of(const pyddsi_session_options *options)
@@ -124,12 +123,6 @@ static int plan_links(pyddsi_session *session, struct pdi_streams_options *strea
     return PYDDSI_OK;
 }
 
-static uint8_t inboxes(const pyddsi_session_options *options)
-{
-    bool small = options->node.packet_max <= MANY_BELOW;
-    return small || options->receive_threads > 1 ? options->receive_threads : 0;
-}
-
 int pdi_session_open_port(pyddsi_session *session, char *text)
 {
     const pyddsi_session_options *options = &session->options;
@@ -147,7 +140,7 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
         .receive_bytes = options->receive_bytes,
         .send_bytes = PYDDSI_SEND_BYTES,
         .own_filter = 1, /* what we sent to the group ourselves need not wake us */
-        .many = inboxes(options),
+        .many = options->node.packet_max <= MANY_BELOW,
     };
     if (options->node.scout_to.kind != 0)
         port.group[port.groups++] = options->node.scout_to;
@@ -157,9 +150,8 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
     if (status < 0) {
         return PYDDSI_SYSTEM; /* an errno may look like another answer */
     }
-    uint32_t inboxes_made = pdi_port_inboxes(session->port);
-    session->receivers_count = inboxes_made > 1 ? inboxes_made : 1;
-    if (inboxes_made == 0) { /* a larger packet than a slot has no place to lie in */
+    if (!pdi_port_has_inbox(
+            session->port)) { /* a larger packet than a slot has no place to lie in */
         session->options.node.features &= ~(uint32_t)PYDDSI_CAN_LARGE;
     }
     return PYDDSI_OK;
@@ -215,9 +207,6 @@ void pyddsi_session_count(pyddsi_session *session, pyddsi_session_counts *counts
                session->options.node.features != 0) {
         counts->lane_refused = 1; /* we have no memory to share: that holds for all peers */
     }
-    counts->receive_threads = session->receivers_count;
-    for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++) {
-        counts->received[i] = pdi_atomic64_load_relaxed(&session->receivers[i].received);
-    }
+    counts->received = pdi_atomic64_load_relaxed(&session->received);
     count_links(session, counts);
 }

@@ -197,32 +197,32 @@ static bool leads(const struct pdi_port *port)
     return (port->ready & 1) != 0 && port->lead < LEAD_MAX;
 }
 
-/* The spare inbox becomes this one. */
-static struct pdi_port_inbox *change(struct pdi_port *port, uint32_t inbox)
+/* The spare inbox and the other change places. */
+static struct pdi_port_inbox *change(struct pdi_port *port)
 {
     struct pdi_port_inbox *spare = port->spare;
-    port->spare = port->inboxes[inbox];
-    port->inboxes[inbox] = spare;
+    port->spare = port->inbox;
+    port->inbox = spare;
     return spare;
 }
 
 /* A group has given something. Keeps it back if we may have been stopped since the unicast socket was empty. */
-static bool keep(struct pdi_port *port, uint32_t inbox)
+static bool keep(struct pdi_port *port)
 {
     if (port->spare == NULL || port->lead >= LEAD_MAX ||
         pdi_clock_now() < pdi_time_add(port->empty, GLANCE)) {
         return false;
     }
-    (void)change(port, inbox);
+    (void)change(port);
     port->ready |= 1;
     port->kept = true;
     return true;
 }
 
-int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
+int pdi_port_fill(struct pdi_port *port, uint32_t *packets)
 {
     *packets = 0;
-    if (port->inboxes[inbox] == NULL) { /* one by one: in turns */
+    if (port->inbox == NULL) { /* one by one: in turns */
         if (port->ready == 0 || port->turn == 0) {
             look(port);
         }
@@ -234,7 +234,7 @@ int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
     for (int skips = 0; skips < SKIPS_MAX && (port->ready != 0 || port->kept); skips++) {
         if (port->kept && !leads(port)) {
             port->kept = false;
-            *packets = change(port, inbox)->packets;
+            *packets = change(port)->packets;
             return PYDDSI_OK;
         }
         uint32_t socket = leads(port) ? 0 : choose(port);
@@ -242,14 +242,14 @@ int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
             return PYDDSI_OK;
         }
         pdi_time now = socket == 0 ? pdi_clock_now() : 0;
-        int got = pdi_port_inbox_fill(port, port->inboxes[inbox], socket);
+        int got = pdi_port_inbox_fill(port, port->inbox, socket);
         if (got > 0) {
             turned(port, socket);
             port->lead += socket == 0;
-            if (socket != 0 && keep(port, inbox)) {
+            if (socket != 0 && keep(port)) {
                 continue;
             }
-            *packets = port->inboxes[inbox]->packets;
+            *packets = port->inbox->packets;
             return PYDDSI_OK;
         }
         if (got < 0 && !empty(port, socket)) {
@@ -263,13 +263,13 @@ int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets)
     return PYDDSI_AGAIN;
 }
 
-/* What is left of an inbox; own packets, and those to be lost, are passed over. */
-bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, const uint8_t **data, size_t *size,
+/* What is left of the inbox; own packets, and those to be lost, are passed over. */
+bool pdi_port_unpack(struct pdi_port *port, const uint8_t **data, size_t *size,
                      pyddsi_endpoint *from)
 {
-    struct pdi_port_inbox *mine = port->inboxes[inbox];
-    while (mine != NULL && pdi_port_inbox_pop(mine, data, size, from)) { /* what a call brought */
-        if (!sent_by_us(port, &port->sockets[mine->socket], from) && !lost(port)) {
+    struct pdi_port_inbox *inbox = port->inbox;
+    while (inbox != NULL && pdi_port_inbox_pop(inbox, data, size, from)) { /* what a call brought */
+        if (!sent_by_us(port, &port->sockets[inbox->socket], from) && !lost(port)) {
             return true;
         }
     }
@@ -308,18 +308,18 @@ static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, si
     return sent_by_us(port, &port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
 }
 
-int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
-                     size_t *size, pyddsi_endpoint *from)
+int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
+                     pyddsi_endpoint *from)
 {
     for (int skips = 0; skips < SKIPS_MAX; skips++) {
         uint32_t packets;
         const uint8_t *packet;
-        if (pdi_port_unpack(port, inbox, &packet, size, from)) {
+        if (pdi_port_unpack(port, &packet, size, from)) {
             memcpy(data, packet, *size < room ? *size : room);
-            port->came = port->inboxes[inbox]->socket;
+            port->came = port->inbox->socket;
             return PYDDSI_OK;
         }
-        int status = pdi_port_fill(port, inbox, &packets);
+        int status = pdi_port_fill(port, &packets);
         if (status != PYDDSI_OK) {
             return status;
         }
@@ -335,9 +335,9 @@ int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_
     return PYDDSI_AGAIN;
 }
 
-const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, uint32_t inbox, bool unpacked)
+const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, bool unpacked)
 {
-    uint32_t socket = unpacked ? port->inboxes[inbox]->socket : port->came;
+    uint32_t socket = unpacked ? port->inbox->socket : port->came;
     const pyddsi_endpoint *group = &port->sockets[socket].group;
     return group->kind != 0 ? group : NULL;
 }

@@ -67,8 +67,7 @@
  * it does for whoever is stopped just there, what the group brought is kept back until the unicast socket is empty once more.
  * One that never is takes turns with the others, after as many calls as would have emptied it.
  *
- * Threads. One thread at a time waits, fills and receives; what it has filled an inbox with it may
- * unpack while another goes on, and one thread at a time unpacks. Any thread may send and wake, at
+ * Threads. One thread waits, fills, unpacks and receives. Any thread may send and wake, at
  * any time before the close. A child after fork may close the port, which leaves the parent's as it
  * is, and nothing else.
  *
@@ -89,8 +88,7 @@
 
 #define PDI_PORT_GROUPS_MAX     9   /* scouting and eight conduits */
 #define PDI_PORT_INTERFACES_MAX 256 /* addresses of this machine that are looked at */
-#define PDI_PORT_INBOXES_MAX    PYDDSI_RECEIVE_THREADS_MAX
-#define PDI_PORT_WAYS_MAX       8U /* interfaces that groups use besides the first */
+#define PDI_PORT_WAYS_MAX       8U  /* interfaces that groups use besides the first */
 
 /* A receive buffer that holds some milliseconds of a fast sender. Systems often give less: see
  * pdi_port_buffers, and sysctl net.core.rmem_max. */
@@ -103,7 +101,7 @@ struct pdi_port_options {
     uint8_t ttl;           /* of multicast packets: 1 stays on the link, 0 on this machine */
     uint8_t loopback;      /* whether this machine hears them as well */
     uint8_t own_filter;    /* whether the kernel leaves out our own: see above */
-    uint8_t many;          /* inboxes for calls that bring many packets: port_many.h; 0: none */
+    uint8_t many;          /* whether a call may bring many packets: port_many.h */
     uint16_t port;         /* of the unicast socket; 0: any */
     uint32_t groups;       /* to be joined, all of the family; equal ones are joined once */
     pyddsi_endpoint group[PDI_PORT_GROUPS_MAX];
@@ -123,7 +121,7 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
 void pdi_port_close(struct pdi_port *port);
 
 /* Waits until there may be a packet, or pdi_port_wake was called, before or while we wait, or
- * `timeout_ns` are over (UINT64_MAX: never). What lies in an inbox is not waited for.
+ * `timeout_ns` are over (UINT64_MAX: never). What lies in the inbox is not waited for.
  * PYDDSI_OK: look what there is, which can be nothing (a signal, our own packets); PYDDSI_AGAIN:
  * the time is over; negative: never while the port is open. */
 int pdi_port_wait(struct pdi_port *port, uint64_t timeout_ns);
@@ -140,28 +138,28 @@ int pdi_port_watch(const struct pdi_port *port, int fd);
  * cannot wait. True once for each time. Of the thread that waits. */
 bool pdi_port_watched(struct pdi_port *port);
 
-/* Takes one packet, by way of this inbox if there is one. If *size is larger than room, it was cut.
+/* Takes one packet, by way of the inbox if there is one. If *size is larger than room, it was cut.
  * PYDDSI_OK; PYDDSI_AGAIN if there is none, or many of our own were passed over, and then the next
  * wait does not wait; *data may have changed then. PYDDSI_END if the socket is gone. */
-int pdi_port_receive(struct pdi_port *port, uint32_t inbox, uint8_t *data, size_t room,
-                     size_t *size, pyddsi_endpoint *from);
-
-/* How many inboxes there are, of those that were asked for. */
-uint32_t pdi_port_inboxes(const struct pdi_port *port);
-
-/* The first half of it: fills this inbox, which is empty, with what one call of the system brings.
- * PYDDSI_OK and how many packets that are, our own among them; 0: what comes next goes through no
- * inbox, and is to be received. PYDDSI_AGAIN, PYDDSI_END: as receive. */
-int pdi_port_fill(struct pdi_port *port, uint32_t inbox, uint32_t *packets);
-
-/* The other half: takes one packet out of this inbox, without a call of the system, so where none may
- * be made. It is not copied: *data is good until the inbox is filled again. False: it is empty. */
-bool pdi_port_unpack(struct pdi_port *port, uint32_t inbox, const uint8_t **data, size_t *size,
+int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
                      pyddsi_endpoint *from);
 
-/* The group by which the last packet came that was received (`unpacked`: that was unpacked from this inbox); null: it came to
+/* Whether there is an inbox: it was asked for, and the system can fill it. */
+bool pdi_port_has_inbox(const struct pdi_port *port);
+
+/* The first half of it: fills the inbox, which is empty, with what one call of the system brings.
+ * PYDDSI_OK and how many packets that are, our own among them; 0: what comes next does not go
+ * through it, and is to be received. PYDDSI_AGAIN, PYDDSI_END: as receive. */
+int pdi_port_fill(struct pdi_port *port, uint32_t *packets);
+
+/* The other half: takes one packet out of the inbox, without a call of the system, so where none may
+ * be made. It is not copied: *data is good until the inbox is filled again. False: it is empty. */
+bool pdi_port_unpack(struct pdi_port *port, const uint8_t **data, size_t *size,
+                     pyddsi_endpoint *from);
+
+/* The group by which the last packet came that was received (`unpacked`: that was unpacked from the inbox); null: it came to
  * our own address, or by a connection. */
-const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, uint32_t inbox, bool unpacked);
+const pyddsi_endpoint *pdi_port_group(const struct pdi_port *port, bool unpacked);
 
 /* Sends one packet. From any thread.
  * PYDDSI_OK; PYDDSI_AGAIN: the kernel's buffer is full, and the packet lost as on a wire; negative:

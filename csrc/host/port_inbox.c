@@ -19,17 +19,15 @@ static struct pdi_port_inbox *inbox_make(void)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-void pdi_port_inbox_open(struct pdi_port *port, uint32_t count)
+void pdi_port_inbox_open(struct pdi_port *port)
 {
     const int one = 1;
     if (recvmmsg(port->sockets[0].fd, NULL, 0, MSG_DONTWAIT, NULL) != 0) {
         return; /* not known, or a filter of system calls forbids it */
     }
-    for (uint32_t i = 0; i < count && (i == 0 || port->inboxes[i - 1] != NULL); i++) {
-        port->inboxes[i] = inbox_make();
-    }
-    port->spare = port->inboxes[0] != NULL ? inbox_make() : NULL;
-    for (uint32_t i = 0; i < port->count && port->inboxes[0] != NULL; i++) {
+    port->inbox = inbox_make();
+    port->spare = port->inbox != NULL ? inbox_make() : NULL;
+    for (uint32_t i = 0; i < port->count && port->inbox != NULL; i++) {
         /* where this is not known, packets come one by one, but still many with one call */
         (void)setsockopt(port->sockets[i].fd, SOL_UDP, PDI_PORT_UDP_GRO, &one, sizeof one);
     }
@@ -37,21 +35,17 @@ void pdi_port_inbox_open(struct pdi_port *port, uint32_t count)
 
 void pdi_port_inbox_close(struct pdi_port *port)
 {
-    for (uint32_t i = 0; i < PDI_PORT_INBOXES_MAX && port->inboxes[i] != NULL; i++) {
-        (void)munmap(port->inboxes[i], sizeof *port->inboxes[i]);
+    if (port->inbox != NULL) {
+        (void)munmap(port->inbox, sizeof *port->inbox);
     }
     if (port->spare != NULL) {
         (void)munmap(port->spare, sizeof *port->spare);
     }
 }
 
-uint32_t pdi_port_inboxes(const struct pdi_port *port)
+bool pdi_port_has_inbox(const struct pdi_port *port)
 {
-    uint32_t count = 0;
-    while (count < PDI_PORT_INBOXES_MAX && port->inboxes[count] != NULL) {
-        count++;
-    }
-    return count;
+    return port->inbox != NULL;
 }
 
 /* The size of each packet of a datagram; its own size, if it is but one. */

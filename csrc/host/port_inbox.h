@@ -1,5 +1,4 @@
-/* port_inbox.h - what one call brought, until it has been handed out. Only the
- * thread that it belongs to touches it.
+/* port_inbox.h - what one call brought, until it has been handed out.
  *
  *     letters   [ datagram of 5 packets ][ one of 1 ][ ... ]     count of them
  *                             ▲ offset   at
@@ -29,9 +28,8 @@ struct pdi_port_inbox {
     uint32_t at, offset; /* what is handed out next */
 };
 
-/* Makes so many inboxes, as far as there is memory, and lets the system join what comes. Without
- * any, packets are taken one by one. */
-void pdi_port_inbox_open(struct pdi_port *port, uint32_t count);
+/* Makes the inbox, if there is memory, and lets the system join what comes. Without it packets are taken one by one. */
+void pdi_port_inbox_open(struct pdi_port *port);
 void pdi_port_inbox_close(struct pdi_port *port);
 
 /* Fills an empty inbox from this socket. Answers how many datagrams came, or

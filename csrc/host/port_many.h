@@ -18,12 +18,11 @@
  * from a certain size on where a device cannot carry that size without cutting
  * it up further. pdi_port_calls tells what came of it.
  *
- * Inboxes. What a call brought lies in an inbox of the port, and pdi_port_unpack
+ * Inbox. What a call brought lies in the inbox of the port, and pdi_port_unpack
  * hands it out packet by packet, as a copy into the caller's memory. That copy
  * costs less than the system call that it saves, as long as packets are small:
- * for packets of tens of kilobytes an inbox is not worth its while, and the port
- * is opened without (`many`). Threads that take turns have an inbox each, so that
- * one fills its own while another still unpacks.
+ * for packets of tens of kilobytes it is not worth its while, and the port
+ * is opened without (`many`).
  */
 #ifndef PDI_HOST_PORT_MANY_H
 #define PDI_HOST_PORT_MANY_H

@@ -28,10 +28,6 @@ static int check(const struct pdi_port_options *options, const struct pdi_port_t
         return pdi_port_text_fail(text, EINVAL, "%u groups: at most %u can be joined",
                                   (unsigned)options->groups, (unsigned)PDI_PORT_GROUPS_MAX);
     }
-    if (options->many > PDI_PORT_INBOXES_MAX) {
-        return pdi_port_text_fail(text, EINVAL, "%u threads: at most %u can receive",
-                                  (unsigned)options->many, (unsigned)PDI_PORT_INBOXES_MAX);
-    }
     for (uint32_t i = 0; i < options->groups; i++) {
         const pyddsi_endpoint *group = &options->group[i];
         if (group->kind != options->family) {
@@ -195,7 +191,7 @@ int pdi_port_open(struct pdi_port **port, const struct pdi_port_options *options
     }
     if (status == PYDDSI_OK && options->many != 0) {
         learn_many(fresh);
-        pdi_port_inbox_open(fresh, options->many);
+        pdi_port_inbox_open(fresh);
     }
     if (status == PYDDSI_OK) {
         fresh->number = number;

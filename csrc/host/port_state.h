@@ -103,11 +103,9 @@ struct pdi_port {
     uint32_t lead;   /* calls that the unicast socket has had since it was empty */
     pdi_time empty;  /* when it was, for the last time that we know of */
     pdi_time watched; /* since when the watched descriptor is known to be readable; 0: it is not */
-    /* changes places with one of the inboxes; null: nothing is kept */
-    struct pdi_port_inbox *spare;
-    /* each of the thread that it belongs to: what one call brought; null: one packet a call */
-    struct pdi_port_inbox *inboxes[PDI_PORT_INBOXES_MAX];
-    struct pdi_rand losses; /* of the thread that unpacks */
+    struct pdi_port_inbox *inbox; /* what one call brought; null: one packet a call */
+    struct pdi_port_inbox *spare; /* changes places with it; null: nothing is kept */
+    struct pdi_rand losses;
     /* of all threads */
     struct pdi_atomic32 lose;          /* of a thousand packets that come */
     struct pdi_atomic32 segment_below; /* packets of fewer bytes may leave as segments of one */

@@ -182,7 +182,7 @@ static bool bind_anew(struct pdi_port *port, const struct pdi_port_path *path)
     }
     bool fine = dup3(fd, port->sockets[0].fd, O_CLOEXEC) >= 0;
     close(fd);
-    if (fine && port->inboxes[0] != NULL) {
+    if (fine && port->inbox != NULL) {
         (void)setsockopt(port->sockets[0].fd, SOL_UDP, PDI_PORT_UDP_GRO, &one, sizeof one);
     }
     (void)epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->sockets[0].fd, &event);

@@ -1067,7 +1067,6 @@ enum {
     PYDDSI_PATH_MAX = 108,         /* bytes of a path, with a zero */
     PYDDSI_TEXT_MAX = 256,         /* bytes of what a failure says */
     PYDDSI_INTERFACE_MAX = 48,
-    PYDDSI_RECEIVE_THREADS_MAX = 8,
     PYDDSI_SEND_BYTES = 1048576, /* that are asked of the system for what a socket has to send */
 };
 
@@ -1077,18 +1076,17 @@ typedef struct pyddsi_session pyddsi_session;
 /* How a session begins. pyddsi_session_options_init fills it with good values. */
 typedef struct {
     pyddsi_config node; /* id_size, seed, incarnation 0: made up; endpoints of kind 0: as below */
-    pyddsi_endpoint group;   /* kind 0: no multicast; then only the peers below are asked */
-    uint16_t port;           /* of our own address; 0: any */
-    uint8_t ttl;             /* how many routers a packet to the group may pass, plus one */
-    uint8_t loopback;        /* 1: sessions on this machine hear each other by the group */
-    uint8_t shared;          /* 1: samples for peers on this machine go through shared memory */
-    uint8_t one_stream;      /* 1: one thread sends all packets, for transports that want no more */
-    uint8_t receive_threads; /* from 1 to PYDDSI_RECEIVE_THREADS_MAX */
-    uint32_t record_bytes;   /* not 0: pyddsi_session_record, before anything is said or heard */
-    uint32_t lane_bytes;     /* the shared window of one publisher at most, */
-    uint32_t lane_samples;   /* and how many samples it can hold */
-    uint32_t receive_bytes;  /* of the system, for what a socket has received */
-    uint32_t peer_count;     /* peers[] in use */
+    pyddsi_endpoint group;  /* kind 0: no multicast; then only the peers below are asked */
+    uint16_t port;          /* of our own address; 0: any */
+    uint8_t ttl;            /* how many routers a packet to the group may pass, plus one */
+    uint8_t loopback;       /* 1: sessions on this machine hear each other by the group */
+    uint8_t shared;         /* 1: samples for peers on this machine go through shared memory */
+    uint8_t one_stream;     /* 1: one thread sends all packets, for transports that want no more */
+    uint32_t record_bytes;  /* not 0: pyddsi_session_record, before anything is said or heard */
+    uint32_t lane_bytes;    /* the shared window of one publisher at most, */
+    uint32_t lane_samples;  /* and how many samples it can hold */
+    uint32_t receive_bytes; /* of the system, for what a socket has received */
+    uint32_t peer_count;    /* peers[] in use */
     pyddsi_endpoint peers[16]; /* who is asked directly, at first and until they answer */
     char interface[48];        /* "": the system's choice; a name (eth0), or an address of it */
     uint32_t listen_count;     /* listen[] in use: where TCP and Unix connections are accepted */
@@ -1113,10 +1111,9 @@ typedef struct {
     uint64_t links_made, links_accepted; /* so far */
     uint64_t links_failed;               /* attempts to connect that came to nothing */
     uint64_t links_refused;              /* who was sent away: too many, or silent for too long */
-    uint64_t links_broken;    /* ended by bytes that are no frames, or in the middle of one */
-    uint64_t links_full;      /* packets lost for a peer that does not read */
-    uint64_t receive_threads; /* that run: one, where the system cannot take many packets at once */
-    uint64_t received[8];     /* packets, by the thread that took them */
+    uint64_t links_broken; /* ended by bytes that are no frames, or in the middle of one */
+    uint64_t links_full;   /* packets lost for a peer that does not read */
+    uint64_t received;     /* packets that the receive thread took */
 } pyddsi_session_counts;
 
 void pyddsi_session_options_init(pyddsi_session_options *options);

@@ -1,15 +1,14 @@
-/* Sessions that receive by several threads: order, no question for what is there, quiet, ends; and how a session begins. */
+/* What a session receives of several others: all of it, in order, by datagrams and connections; how it begins, and ends. */
 #include "live.h"
 
 #include "api/session.h"
 
-enum { THREADS = 3, WRITERS = 3 };
+enum { WRITERS = 3 };
 
 /* Has room for all packets of a test, so that only a wrong order makes it ask for one again. */
 static pyddsi_session_options roomy(void)
 {
     pyddsi_session_options options = live_options(false);
-    options.receive_threads = THREADS;
     options.node.slots_max = 1 << 14;
     options.node.ring_samples = 1 << 16;
     options.node.order_max = 1 << 14;
@@ -82,7 +81,7 @@ static void heap_up(struct gathering *all, uint32_t lost)
     for (int i = 0; i < WRITERS; i++) {
         CHECK(live_until(all->from[i], live_settled, all->from[i])); /* or there may be no room */
     }
-    pdi_lock_take(&all->to->feeding);
+    pdi_lock_take(&all->to->lock);
     for (uint32_t i = 0; i < WRITERS; i++) {
         struct live_writer *writer = &all->writers[i];
         for (uint64_t number = 0; number < count; number++) {
@@ -94,7 +93,7 @@ static void heap_up(struct gathering *all, uint32_t lost)
         all->reader.until += count;
     }
     pdi_port_lose(all->to->port, lost);
-    pdi_lock_give(&all->to->feeding);
+    pdi_lock_give(&all->to->lock);
 }
 
 static void part(struct gathering *all)
@@ -107,60 +106,12 @@ static void part(struct gathering *all)
     pyddsi_session_free(all->to);
 }
 
-/* How many threads have taken packets. */
-static uint32_t takers(pyddsi_session *session)
-{
-    pyddsi_session_counts counts;
-    uint32_t found = 0;
-    pyddsi_session_count(session, &counts);
-    CHECK_EQ(counts.receive_threads, THREADS);
-    for (uint32_t i = 0; i < PYDDSI_RECEIVE_THREADS_MAX; i++) {
-        found += counts.received[i] != 0;
-        CHECK(counts.received[i] == 0 || i < THREADS);
-    }
-    return found;
-}
-
-static uint64_t asked_for(pyddsi_session *session)
-{
-    pyddsi_stats stats;
-    CHECK_EQ(pyddsi_session_stats(session, &stats), PYDDSI_OK);
-    return stats.nacks_out;
-}
-
-/* 002-80: packets that one thread has received would come to the node before older ones that another has, and be asked for
- * again; or one thread would do everything. Each round lets a heap of packets come while none can be fed, so that threads
- * stand one behind the other with what they have taken. In a round or two something may be asked for with reason: a writer
- * that the system held up between taking packets out and sending them is overtaken by its own SYNCH. */
-static void test_order_between_threads(void)
-{
-    enum { ROUNDS = 36 };
-    struct gathering all;
-    pyddsi_session_options options = roomy();
-    uint64_t end = live_now() + LIVE_PATIENCE;
-    int rounds = 0;
-    int asking = 0;
-    gather(&all, &options);
-    write_and_read(&all, 10, 1000);
-    while (rounds < ROUNDS || (takers(all.to) < 2 && live_now() < end)) {
-        uint64_t asked = asked_for(all.to);
-        heap_up(&all, 0);
-        write_and_read(&all, 60, 1000);
-        asking += asked_for(all.to) != asked;
-        rounds++;
-    }
-    CHECK(takers(all.to) > 1);
-    CHECK(asking <= 2);
-    part(&all);
-}
-
-/* Samples of several writers, small and in fragments, would be lost or come in another order where threads are late; or
- * threads that have found nothing in what they took would wait, or take, at the same time. */
+/* Samples of several writers, small and in fragments, would be lost or come in another order where the receive thread is late,
+ * or all that a call brought is lost. */
 static void test_load(void)
 {
     struct gathering all;
     pyddsi_session_options options = live_options(false);
-    options.receive_threads = THREADS;
     gather(&all, &options);
     for (int i = 0; i < WRITERS; i++) {
         all.writers[i].large = 9000;
@@ -176,33 +127,7 @@ static void test_load(void)
     part(&all);
 }
 
-/* Packets that come one at a time would wake all threads, or go from one to the next. A machine that is busy may let more
- * of them come together, so it is tried until they do not. */
-static void test_one_wakes(void)
-{
-    struct gathering all;
-    pyddsi_session_options options = roomy();
-    uint64_t end = live_now() + LIVE_PATIENCE;
-    uint32_t took;
-    gather(&all, &options);
-    do {
-        pyddsi_session_counts before;
-        pyddsi_session_counts after;
-        pyddsi_session_count(all.to, &before);
-        for (int i = 0; i < 50; i++) {
-            write_and_read(&all, 1, 100);
-        }
-        pyddsi_session_count(all.to, &after);
-        took = 0;
-        for (int i = 0; i < THREADS; i++) {
-            took += after.received[i] != before.received[i];
-        }
-    } while (took != 1 && live_now() < end);
-    CHECK_EQ(took, 1);
-    part(&all);
-}
-
-/* Packets that one thread alone would receive straight into the slot would be cut, or mixed up on their way through inboxes. */
+/* Packets that are received straight into the slot would be cut, or mixed up. */
 static void test_large_packets(void)
 {
     struct gathering all;
@@ -210,12 +135,12 @@ static void test_large_packets(void)
     options.node.packet_max = 16000;
     gather(&all, &options);
     write_and_read(&all, LIVE_MANY(800), 12000);
-    CHECK_EQ(pdi_port_inboxes(all.to->port), THREADS);
+    CHECK(!pdi_port_has_inbox(all.to->port));
     part(&all);
 }
 
-/* What goes through no inbox would be written over by what another thread has taken, or frames come in another order: one
- * writer has datagrams, the others have connections. */
+/* What goes through no inbox would be written over by what lies in one, or frames come in another order: one writer has
+ * datagrams, the others have connections. */
 static void test_connections(void)
 {
     struct gathering all;
@@ -233,8 +158,8 @@ static void *close_it(void *context)
     return NULL;
 }
 
-/* A session would not end while its threads wait for each other, or one of them would outlive it; a child after fork would
- * wait for threads that it does not have. */
+/* A session would not end while packets come, or a thread would outlive it; a child after fork would wait for threads that it
+ * does not have. */
 static void test_ends(void)
 {
     for (int round = 0; round < 20; round++) {
@@ -279,20 +204,6 @@ static void test_ends(void)
     }
 }
 
-/* A number of threads that cannot be would be taken, and threads started that have no place. */
-static void test_refused(void)
-{
-    static const uint8_t wrong[] = {0, PYDDSI_RECEIVE_THREADS_MAX + 1};
-    pyddsi_session *session;
-    char text[PYDDSI_TEXT_MAX];
-    for (size_t i = 0; i < sizeof wrong; i++) {
-        pyddsi_session_options options = live_options(false);
-        options.receive_threads = wrong[i];
-        CHECK_EQ(pyddsi_session_open(&session, &options, text), PYDDSI_BAD_ARGUMENT);
-        CHECK(session == NULL && strstr(text, "receive_threads is from 1 to 8") != NULL);
-    }
-}
-
 static bool knows_a_peer(void *context)
 {
     pyddsi_event event;
@@ -306,12 +217,11 @@ static bool knows_a_peer(void *context)
 
 /* 002-84: a session would not begin before housekeeping wakes up by itself, which it does in an hour here: what receiving
  * leaves to it, it has to be told of at once. */
-static void test_begins_at_once(uint8_t threads)
+static void test_begins_at_once(void)
 {
     enum { HOUR_MS = 3600000 };
     live_next_group();
     pyddsi_session_options options = live_options(false);
-    options.receive_threads = threads;
     options.node.scout_ms = options.node.open_ms = options.node.synch_ms = HOUR_MS;
     options.node.lease_ms = 0;
     options.node.latency_us = 1000000000;
@@ -325,14 +235,10 @@ static void test_begins_at_once(uint8_t threads)
 
 int main(void)
 {
-    test_order_between_threads();
     test_load();
-    test_one_wakes();
     test_large_packets();
     test_connections();
     test_ends();
-    test_refused();
-    test_begins_at_once(1);
-    test_begins_at_once(THREADS);
+    test_begins_at_once();
     return test_result();
 }

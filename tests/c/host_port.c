@@ -111,7 +111,7 @@ static uint32_t receive_number(struct pdi_port *port, pyddsi_endpoint *from)
     int status = PYDDSI_AGAIN;
     for (int tries = 0; tries < TRIES && status == PYDDSI_AGAIN; tries++) {
         CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
-        status = pdi_port_receive(port, 0, (uint8_t *)&number, sizeof number, &size, from);
+        status = pdi_port_receive(port, (uint8_t *)&number, sizeof number, &size, from);
     }
     CHECK_EQ(status, PYDDSI_OK);
     CHECK_EQ(size, sizeof number);
@@ -126,7 +126,7 @@ static void receive_nothing(struct pdi_port *port)
     pyddsi_endpoint from;
     int status = PYDDSI_OK;
     for (int tries = 0; tries < TRIES && status == PYDDSI_OK; tries++) {
-        CHECK_EQ(pdi_port_receive(port, 0, &byte, 1, &size, &from), PYDDSI_AGAIN);
+        CHECK_EQ(pdi_port_receive(port, &byte, 1, &size, &from), PYDDSI_AGAIN);
         status = pdi_port_wait(port, 0);
     }
     CHECK_EQ(status, PYDDSI_AGAIN);
@@ -307,7 +307,7 @@ static void test_wake(void)
     CHECK_EQ(pdi_port_wait(port, 0), PYDDSI_AGAIN);
     pdi_port_wake(port); /* before the wait: it counts, and twice is once */
     pdi_port_wake(port);
-    CHECK_EQ(pdi_port_receive(port, 0, &byte, 1, &size, &from), PYDDSI_AGAIN); /* uses it not up */
+    CHECK_EQ(pdi_port_receive(port, &byte, 1, &size, &from), PYDDSI_AGAIN); /* uses it not up */
     CHECK_EQ(pdi_port_wait(port, UINT64_MAX), PYDDSI_OK);
     CHECK_EQ(pdi_port_wait(port, 0), PYDDSI_AGAIN);
     CHECK_EQ(pthread_create(&thread, NULL, ring, port), 0);
@@ -353,7 +353,7 @@ static void test_watched_comes_last(void)
         CHECK(seen || port->ready == 0 || monotonic() - begun >= 20 * PDI_TIME_MS);
         CHECK_EQ(receive_number(port, &from), 7);
         CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
-        CHECK_EQ(pdi_port_receive(port, 0, NULL, 0, &size, &from), PYDDSI_AGAIN);
+        CHECK_EQ(pdi_port_receive(port, NULL, 0, &size, &from), PYDDSI_AGAIN);
         CHECK(pdi_port_watched(port)); /* if not before, and else again: it is still readable */
         CHECK(!pdi_port_watched(port));
         CHECK_EQ(read(bell, &many, sizeof many), sizeof many);
@@ -426,12 +426,12 @@ static void test_sizes(void)
     CHECK_EQ(pdi_port_send(port, &local, data, 0), PYDDSI_OK);
     memset(data, 0, sizeof data);
     CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
-    CHECK_EQ(pdi_port_receive(port, 0, data, 10, &size, &from), PYDDSI_OK);
+    CHECK_EQ(pdi_port_receive(port, data, 10, &size, &from), PYDDSI_OK);
     CHECK_EQ(size, 100);
     CHECK_EQ(data[9], 7);
     CHECK_EQ(data[10], 0);
     CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
-    CHECK_EQ(pdi_port_receive(port, 0, data, 10, &size, &from), PYDDSI_OK);
+    CHECK_EQ(pdi_port_receive(port, data, 10, &size, &from), PYDDSI_OK);
     CHECK_EQ(size, 0);
     receive_nothing(port);
     pdi_port_close(port);
@@ -475,7 +475,7 @@ static void test_gone(void)
     CHECK_EQ(pdi_port_wait(port, LONG), PYDDSI_OK);
     int fd = port->sockets[0].fd;
     port->sockets[0].fd = -1;
-    CHECK_EQ(pdi_port_receive(port, 0, &byte, 1, &size, &from), PYDDSI_END);
+    CHECK_EQ(pdi_port_receive(port, &byte, 1, &size, &from), PYDDSI_END);
     port->sockets[0].fd = fd;
     pdi_port_close(port);
 }
@@ -537,7 +537,7 @@ static bool try_flood_for_ever(struct pdi_port *a, const pyddsi_endpoint *local,
     int status = PYDDSI_OK;
     for (; number == 0 && before < FLOOD && status == PYDDSI_OK; before++) {
         send_number(b, local, 0);
-        status = pdi_port_receive(a, 0, (uint8_t *)&number, sizeof number, &size, &from);
+        status = pdi_port_receive(a, (uint8_t *)&number, sizeof number, &size, &from);
     }
     return before <= 64 && status == PYDDSI_OK;
 }
@@ -563,9 +563,9 @@ static bool try_drain(struct pdi_port *a, const pyddsi_endpoint *local, struct p
             send_number(b, (i == 0) == (first == 0) ? local : &options.group[0], i);
         }
         for (uint32_t i = 0; i < 9; i++) {
-            good = pdi_port_receive(a, 0, &byte, 1, &size, &from) == PYDDSI_OK && good;
+            good = pdi_port_receive(a, &byte, 1, &size, &from) == PYDDSI_OK && good;
         }
-        good = pdi_port_receive(a, 0, &byte, 1, &size, &from) == PYDDSI_AGAIN && good;
+        good = pdi_port_receive(a, &byte, 1, &size, &from) == PYDDSI_AGAIN && good;
     }
     return good;
 }
@@ -591,7 +591,7 @@ static bool try_own(struct pdi_port *a, const pyddsi_endpoint *local, struct pdi
     send_number(b, &options.group[0], FLOOD);
     while (number != FLOOD && calls <= FLOOD) {
         CHECK_EQ(pdi_port_wait(a, LONG), PYDDSI_OK);
-        int status = pdi_port_receive(a, 0, (uint8_t *)&number, sizeof number, &size, &from);
+        int status = pdi_port_receive(a, (uint8_t *)&number, sizeof number, &size, &from);
         CHECK(status == PYDDSI_AGAIN || number == FLOOD);
         calls++;
     }
@@ -615,7 +615,7 @@ static bool try_own_exactly(struct pdi_port *a, const pyddsi_endpoint *local, st
     for (uint32_t i = 0; i < SKIPS; i++) {
         send_number(a, &options.group[0], i);
     }
-    CHECK_EQ(pdi_port_receive(a, 0, &byte, 1, &size, &from), PYDDSI_AGAIN);
+    CHECK_EQ(pdi_port_receive(a, &byte, 1, &size, &from), PYDDSI_AGAIN);
     return pdi_port_wait(a, 0) == PYDDSI_AGAIN;
 }
 
@@ -741,7 +741,7 @@ static void test_dropped(void)
     }
     uint64_t start = monotonic();
     do {
-        while (pdi_port_receive(a, 0, data, sizeof data, &size, &from) == PYDDSI_OK) {
+        while (pdi_port_receive(a, data, sizeof data, &size, &from) == PYDDSI_OK) {
             received++;
         }
         pdi_port_buffers(a, &buffers);
@@ -1120,8 +1120,7 @@ static void test_threads(void)
         uint32_t number = 0;
         size_t size;
         status = pdi_port_wait(port, LONG);
-        if (pdi_port_receive(port, 0, (uint8_t *)&number, sizeof number, &size, &from) ==
-            PYDDSI_OK) {
+        if (pdi_port_receive(port, (uint8_t *)&number, sizeof number, &size, &from) == PYDDSI_OK) {
             CHECK(number < THREADS * PER_THREAD && !seen[number]);
             seen[number % (THREADS * PER_THREAD)] = true;
             received++;
@@ -1210,7 +1209,7 @@ static bool receive_somewhere(struct world *world, uint32_t port)
         CHECK_EQ(pdi_port_wait(world->ports[port], LONG), PYDDSI_OK);
     }
     int status =
-        pdi_port_receive(world->ports[port], 0, (uint8_t *)&number, sizeof number, &size, &from);
+        pdi_port_receive(world->ports[port], (uint8_t *)&number, sizeof number, &size, &from);
     if (status != PYDDSI_OK) {
         CHECK_EQ(status, PYDDSI_AGAIN);
         if (waiting == 0) {

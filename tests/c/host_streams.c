@@ -1079,7 +1079,7 @@ static void test_port(void)
     static const size_t sizes[] = {2, 1, 1};
     for (int got = 0; got < 3;) {
         CHECK_EQ(pdi_port_wait(port, LONG_MS * PDI_TIME_MS), PYDDSI_OK);
-        if (pdi_port_receive(port, 0, data, sizeof data, &size, &from) == PYDDSI_OK) {
+        if (pdi_port_receive(port, data, sizeof data, &size, &from) == PYDDSI_OK) {
             CHECK_EQ(size, sizes[got]);
             got++; /* and waits again: the other packets have left the system */
             back = from;
@@ -1095,7 +1095,7 @@ static void test_port(void)
     int seen = 0;
     while (seen != 3) {
         CHECK_EQ(pdi_port_wait(port, LONG_MS * PDI_TIME_MS), PYDDSI_OK);
-        while (pdi_port_receive(port, 0, data, sizeof data, &size, &from) == PYDDSI_OK) {
+        while (pdi_port_receive(port, data, sizeof data, &size, &from) == PYDDSI_OK) {
             seen |= size == 0 && pdi_stream_same(&from, &back) ? 1 : size == 2 ? 2 : 4;
         }
     }

@@ -67,7 +67,7 @@ static uint32_t hear(struct place *place, pyddsi_endpoint *from)
     for (int tries = 0; tries < TRIES && status == PYDDSI_AGAIN;
          tries++) { /* or it lies in an inbox */
         CHECK(tries == 0 || pdi_port_wait(place->port, LONG) == PYDDSI_OK);
-        status = pdi_port_receive(place->port, 0, (uint8_t *)&number, sizeof number, &size, from);
+        status = pdi_port_receive(place->port, (uint8_t *)&number, sizeof number, &size, from);
     }
     CHECK_EQ(status, PYDDSI_OK);
     if (test_failures != 0) { /* nothing that follows would make sense */
