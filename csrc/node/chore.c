@@ -264,7 +264,8 @@ static void accept_chore(struct pdi_node *node, const struct pdi_chore *chore, p
     }
 }
 
-/* A KEEPALIVE from nobody we know at this address: perhaps one of ours has moved. */
+/* A KEEPALIVE from nobody we know at this address: perhaps one of ours has moved. Or it is one that we were told of, and look for:
+ * it has a session with whom we were before we began anew here, and takes each SCOUT of ours for a sign of life. */
 static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_time now)
 {
     uint32_t known = pdi_session_find_id(node, chore->id, chore->id_size);
@@ -275,7 +276,7 @@ static void stranger(struct pdi_node *node, const struct pdi_chore *chore, pdi_t
         move(node, known, chore, now);
         return;
     }
-    if (known != PDI_NONE) {
+    if (known != PDI_NONE || pdi_gossip_seeks(node, chore->id, chore->id_size, &chore->from)) {
         /* Anybody can say an id. Who has the session answers a HELLO by an OPEN with its number. */
         pdi_hello_reply(node, &(struct pdi_reply){.kind = PDI_REPLY_HELLO, .to = chore->from});
         return;

@@ -142,6 +142,18 @@ void pdi_gossip_input(struct pdi_node *node, uint32_t peer, pyddsi_list locators
     }
 }
 
+bool pdi_gossip_seeks(const struct pdi_node *node, const uint8_t *id, size_t size,
+                      const pyddsi_endpoint *where)
+{
+    for (uint32_t i = 0; size != 0 && i < PDI_HEARD_MAX; i++) {
+        const struct pdi_heard *one = &node->heard[i];
+        if (same_id(one, id, size) && pdi_endpoint_equal(&one->where, where)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t pdi_gossip_find(const struct pdi_node *node, const pyddsi_endpoint *from)
 {
     for (uint32_t peer = 0; node->has_places && peer < node->peers_used; peer++) {

@@ -827,6 +827,9 @@ void pdi_hello_input(struct pdi_node *node, const pyddsi_message *message,
 void pdi_gossip_input(struct pdi_node *node, uint32_t peer, pyddsi_list locators, pdi_time now);
 /* The peer that told this place as one of its own; NONE: none did. */
 uint32_t pdi_gossip_find(const struct pdi_node *node, const pyddsi_endpoint *from);
+/* Whether a peer of this id was told of at this address, and is looked for. */
+bool pdi_gossip_seeks(const struct pdi_node *node, const uint8_t *id, size_t size,
+                      const pyddsi_endpoint *where);
 /* The locators of a TELL, as far as there is room. */
 pyddsi_list pdi_gossip_write(const struct pdi_node *node, const struct pdi_reply *reply,
                              uint8_t *memory, size_t room);

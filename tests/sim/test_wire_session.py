@@ -106,6 +106,24 @@ def test_open_from_there() -> None:
     assert b"\x05\x02\xa0\x02\x00" in [packet.data for packet in stranger.packets()]
 
 
+def test_keepalive_of_a_session_that_is_lost() -> None:
+    """A node that began anew looks in vain for a peer in the session of its former life: they meet after a lease or two."""
+    sim, node, hub = alone(lease=5.0, scout=1000.0)
+    peer, other = (
+        Stranger(sim, node, b"\xee\x02", "10.9.9.8"),
+        Stranger(sim, node, b"\xee\x03", "10.9.9.7"),
+    )
+    hub.open(properties=features(0xFFFF))
+    hub.say(wire.Hello(0, ["ee02@udp/10.9.9.8:7447"]))
+    assert peer.heard_of(wire.Scout), "it is looked for"
+    peer.say(wire.KeepAlive(peer.id))
+    assert len(peer.heard_of(wire.Hello)) == 1, "by an OPEN it says which session it means"
+    other.packets()
+    other.say(wire.KeepAlive(other.id))
+    assert other.heard() == [], "nobody has told of this one"
+    assert [drop.count for drop in node.drops() if drop.reason == "unknown_peer"] == [1]
+
+
 @pytest.mark.parametrize("size", range(1, 17))
 def test_id_sizes(size: int) -> None:
     """002-112: an id has 1 to 16 bytes, any of them."""
