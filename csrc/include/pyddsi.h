@@ -846,6 +846,7 @@ typedef struct {
     uint32_t
         group_loss_ppm; /* beside loss_ppm, of packets to a group: 1,000,000 as where a switch filters it */
     uint64_t group_delay_ns; /* a packet to a group takes so much longer; all others pass it */
+    uint64_t alone_delay_ns; /* the same for one that is not to a group */
     uint32_t mtu;            /* packets of more bytes are lost; 0: none is */
     uint32_t
         mtu_known; /* what the sender is told that it carries, when a session begins; 0: nothing */

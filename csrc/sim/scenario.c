@@ -52,6 +52,8 @@ static const struct pdi_scenario scenarios[] = {
      pdi_scenario_paths, NULL},
     {"lagging", "what goes to a group comes much later than what goes to one of its members",
      pdi_scenario_lagging, NULL},
+    {"delayed", "what goes to a group, and what goes to one of its members, comes much later",
+     pdi_scenario_delayed, NULL},
     {"batch", "many samples in one message", pdi_scenario_batch, NULL},
     {"best", "best effort: may be lost, but not repeated or turned round", pdi_scenario_best, NULL},
     {"pull", "subscribers ask for what is kept for them", pdi_scenario_pull, NULL},

@@ -63,6 +63,8 @@ static void lagging_timer(struct pdi_play *play, uint32_t timer)
             pyddsi_sim_link link;
             (void)pdi_world_link_get(&play->world, from, to, &link);
             link.group_delay_ns = chance(play, 1, 2) ? 0 : between(play, 20, 800) * MS;
+            if (play->theme[0] != 0 && !play->calm)
+                link.alone_delay_ns = chance(play, 1, 2) ? 0 : between(play, 20, 800) * MS;
             (void)pdi_world_link_set(&play->world, from, to, &link);
         }
     }
@@ -103,4 +105,14 @@ void pdi_scenario_lagging(struct pdi_play *play)
     play->on_timer = lagging_timer;
     play->on_event = lagging_event;
     pdi_world_timer(&play->world, PDI_PLAY_TIMER_THEME, between(play, 50, 600) * MS);
+}
+
+/* The same, and until half time what goes to one node alone is late as well: either passes the other. Longer than that it could
+ * not last: with room for 4 messages that are early, each round trip brings 4 of those that are lacking, and a full window may
+ * have 256. An opening may not be given up while its answer is on the way. */
+void pdi_scenario_delayed(struct pdi_play *play)
+{
+    play->theme[0] = 1;
+    play->config.open_ms = 500;
+    pdi_scenario_lagging(play);
 }

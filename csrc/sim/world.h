@@ -16,7 +16,7 @@
  * Invariants
  *   - Virtual time never runs backwards; neither does the time that a node is told, whatever its clock does.
  *   - Two packets on one link never arrive at the same moment, and without reordering in the order in which they were sent;
- *     but with group_delay_ns those to groups are a row of their own.
+ *     but with group_delay_ns or alone_delay_ns those to groups are a row of their own.
  *   - A node is entered only through pdi_world_enter and left through pdi_world_leave, which drains its output.
  *   - Random numbers of a link are drawn for that link alone, so a packet more on one link changes nothing on others.
  *

@@ -193,8 +193,9 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
         return;
     }
     uint64_t span = quality->late_ns != 0 ? quality->late_ns : REORDER_SPAN;
-    at += group ? quality->group_delay_ns : 0;
-    bool behind = group && (quality->group_delay_ns != 0 || at <= link->last[1]);
+    at += group ? quality->group_delay_ns : quality->alone_delay_ns;
+    bool behind = group && (quality->group_delay_ns != 0 || quality->alone_delay_ns != 0 ||
+                            at <= link->last[1]);
     pdi_time *last = &link->last[behind]; /* a queue of its own, until that has come */
     if (quality->reorder_ppm != 0 && pdi_rand_chance(&link->rand, quality->reorder_ppm, PPM)) {
         at += REORDER_MIN + pdi_rand_below(&link->rand, span);

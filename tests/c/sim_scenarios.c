@@ -68,6 +68,7 @@ static void test_themes(void)
         {"filtered", offsetof(pyddsi_report, resent)},
         {"crossing", offsetof(pyddsi_report, resent)},
         {"lagging", offsetof(pyddsi_report, resent)},
+        {"delayed", offsetof(pyddsi_report, resent)},
         {"lanes", offsetof(pyddsi_report, excused)},
         {"late", offsetof(pyddsi_report, restarts)},
         {"history", offsetof(pyddsi_report, owed)},
