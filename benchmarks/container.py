@@ -1,5 +1,5 @@
 """
-How fast the headers of a capture are walked, and how long it takes to find a boundary in the middle of one.
+How fast the headers of a capture are walked.
 
     ./run bench container [--rounds N]
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import random
 import statistics
 import subprocess
 import sys
@@ -23,8 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ["-std=gnu11", "-O3", "-fvisibility=hidden", "-fPIC", "-shared"]  # as in pyddsi/_build.py
 SIZE = 64 << 20
 KINDS = ("pcap", "pcap, other byte order", "pcapng")
-SPLITS = 200
-AHEAD = 8 << 20  # what is given to find a boundary in
 
 
 class Times(ctypes.Structure):
@@ -77,33 +74,13 @@ def walk(library: ctypes.CDLL, repeats: int) -> None:
         print(row(name, values))
 
 
-def splits(library: ctypes.CDLL) -> None:
-    """Time the search for a boundary at random places."""
-    memory = ctypes.create_string_buffer(SIZE)
-    size = library.container_make(0, memory, ctypes.c_uint64(SIZE))
-    chance = random.Random(1)
-    took, spent, found, undecided = [], ctypes.c_uint64(), ctypes.c_uint64(), 0
-    for _ in range(SPLITS):
-        at = chance.randrange(24, size - AHEAD)
-        limit = ctypes.c_uint64(at + AHEAD)
-        place = ctypes.c_uint64(at), ctypes.byref(spent), ctypes.byref(found)
-        status = library.container_split(memory, limit, *place)
-        undecided += status != 0
-        took.append(spent.value / 1e6)
-    print(f"\na boundary at {SPLITS} random places, {undecided} undecided\n")
-    print(f"{'':26} {'ms':>8} {'(lowest - highest)':>20}")
-    print(row("resync", took))
-
-
 def main() -> int:
-    """Walk, then split."""
-    parser = argparse.ArgumentParser(description="How fast captures are walked and split.")
+    """Walk."""
+    parser = argparse.ArgumentParser(description="How fast captures are walked.")
     parser.add_argument("--rounds", type=int, default=7, help="timings of each kind (default: 7)")
     repeats = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
-        library = build(Path(folder))
-        walk(library, repeats)
-        splits(library)
+        walk(build(Path(folder)), repeats)
     return 0
 
 

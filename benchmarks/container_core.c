@@ -8,7 +8,6 @@
 
 #include "base/rand.h"
 #include "capture/container.h"
-#include "capture/resync.h"
 #include "capture/write.h"
 
 enum { BLOCK = 1 << 20, FRAME_LEAST = 44, FRAME_SPREAD = 281 };
@@ -25,8 +24,6 @@ struct times {
 
 EXPORT uint64_t container_make(int kind, uint8_t *out, uint64_t room);
 EXPORT void container_walk(const uint8_t *data, uint64_t size, struct times *times);
-EXPORT int container_split(const uint8_t *data, uint64_t size, uint64_t at, uint64_t *ns,
-                           uint64_t *boundary);
 
 static uint64_t now_ns(void)
 {
@@ -108,23 +105,4 @@ void container_walk(const uint8_t *data, uint64_t size, struct times *times)
     }
     times->frames = container.frames;
     sink = sum;
-}
-
-/* Finds the boundary at or behind byte |at|. The status, and how long it took. */
-int container_split(const uint8_t *data, uint64_t size, uint64_t at, uint64_t *ns,
-                    uint64_t *boundary)
-{
-    static struct pdi_container container;
-    static uint64_t memory[1 << 13];
-    struct pdi_frame frame;
-    size_t used, need, found = 0;
-    pdi_container_init(&container);
-    (void)pdi_container_next(&container, data, size, &frame, &used, &need);
-    if (pdi_resync_memory() > sizeof(memory))
-        return PYDDSI_NO_SPACE;
-    uint64_t start = now_ns();
-    int status = pdi_resync_find(&container, data + at, size - at, 1, memory, &found);
-    *ns = now_ns() - start;
-    *boundary = at + found;
-    return status;
 }

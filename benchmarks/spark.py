@@ -18,7 +18,6 @@ import argparse
 import ctypes
 import mmap
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -54,7 +53,6 @@ FLOWS = 400
 PACKED = 112  # samples of 8 bytes in a packet
 SCAPY_SHARE = 10  # it gets a tenth of what the other slow ones get
 BLOCK = 8 << 20
-TRIES = 300  # boundaries that are looked for in a capture of captures
 PACKET_COLUMNS = [
     *("pkt", "offset", "ts", "src_ep", "dst_ep", "src_port", "dst_port"),
     *("transport", "cap_len", "wire_len", "payload_len", "messages", "decode"),
@@ -114,26 +112,6 @@ def walk_all(library: ctypes.CDLL, path: Path) -> None:
         data = (ctypes.c_char * len(mapped)).from_buffer(mapped)
         library.container_walk(data, ctypes.c_uint64(len(mapped)), ctypes.byref(container.Times()))
         del data
-
-
-def wrong_boundaries(library: ctypes.CDLL, path: Path) -> int:
-    """How many of the boundaries found in a capture of pieces of another one are none."""
-    inner, outer, starts = path.read_bytes()[: 16 << 20], bytearray(path.read_bytes()[:24]), set()
-    for at in range(0, len(inner), 1400):
-        piece = inner[at : at + 1400]
-        starts.add(len(outer))
-        outer += b"".join(n.to_bytes(4, "little") for n in (1_700_000_000, at, *[len(piece)] * 2))
-        outer += piece
-    starts.add(len(outer))
-    data = (ctypes.c_char * len(outer)).from_buffer(outer)
-    spent, found, wrong = ctypes.c_uint64(), ctypes.c_uint64(), 0
-    chance = random.Random(1)
-    for _ in range(TRIES):
-        place = ctypes.c_uint64(chance.randrange(24, max(25, len(outer) - (4 << 20))))
-        told = ctypes.byref(spent), ctypes.byref(found)
-        status = library.container_split(data, ctypes.c_uint64(len(outer)), place, *told)
-        wrong += status == 0 and found.value not in starts
-    return wrong
 
 
 def reader_peak(path: Path) -> float:
@@ -244,11 +222,6 @@ class Run:
             ),
             Goal("Parquet: % of the capture", 100 * parquet / self.even.stat().st_size, most=8),
             Goal("a hundredth of the time: % of bytes read", share_read(self.even), most=3),
-            Goal(
-                f"boundaries found in {TRIES} tries that are none",
-                wrong_boundaries(self.library, self.even),
-                most=0,
-            ),
         ]
 
     def sequences(self) -> None:

@@ -717,13 +717,6 @@ MUTANTS = [
         "tests/capture_container",
     ),
     Mutant(
-        "resync: more captured than there was is no record",
-        "capture",
-        "if (captured > PDI_FRAME_BYTES_MAX)",
-        "if (captured > PDI_FRAME_BYTES_MAX || captured > pdi_number32(at + 12, swapped))",
-        "tests/capture_resync",
-    ),
-    Mutant(
         "history: new readers do not wait for it",
         "node",
         "pdi_bitset_set(reader->waits, peer); node->waiting++;",
@@ -771,20 +764,6 @@ MUTANTS = [
         "order->best_next = at;",
         "",
         "history",
-    ),
-    Mutant(
-        "resync: two chains that met are two",
-        "capture",
-        "uint32_t fresh = !pdi_bitset_test(ring, bit);",
-        "uint32_t fresh = 1;",
-        "tests/capture_resync",
-    ),
-    Mutant(
-        "resync: a record that looks like its neighbour's shadow is one",
-        "capture",
-        "SHADOW_RECORDS = 16",
-        "SHADOW_RECORDS = 1",
-        "tests/capture_resync",
     ),
     Mutant(
         "write: a checksum of 0 says that there is none",

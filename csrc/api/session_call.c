@@ -26,18 +26,6 @@ int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t se
     return status;
 }
 
-int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
-                           uint64_t new_selection, int is_global, uint32_t *handle, int *answer)
-{
-    if (!pdi_session_enter(session))
-        return PYDDSI_CLOSED;
-    int status = pdi_node_binding(session->node, space, old_selection, new_selection, is_global,
-                                  handle, answer);
-    pdi_session_send(session, PDI_APPLICATION);
-    pdi_session_leave(session);
-    return status;
-}
-
 int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options,
                              uint32_t *publisher, int *answer)
 {
@@ -100,16 +88,6 @@ int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint 
         return PYDDSI_CLOSED;
     int status = pdi_node_close_session(session->node, endpoint, reason, pdi_session_now(session));
     pdi_session_send(session, PDI_APPLICATION);
-    pdi_session_leave(session);
-    return status;
-}
-
-int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes,
-                               uint32_t samples)
-{
-    if (!pdi_session_enter(session))
-        return PYDDSI_CLOSED;
-    int status = pdi_node_peer_window(session->node, id, bytes, samples);
     pdi_session_leave(session);
     return status;
 }

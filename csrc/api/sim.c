@@ -11,15 +11,6 @@ void pyddsi_config_init(pyddsi_config *config)
     pdi_config_init(config);
 }
 
-int pyddsi_config_check(const pyddsi_config *config, const char **text)
-{
-    const char *why = "";
-    size_t size = pdi_node_size(config, &why);
-    if (text != NULL)
-        *text = size != 0 ? "" : why;
-    return size != 0 ? PYDDSI_OK : PYDDSI_BAD_ARGUMENT;
-}
-
 /* ---- names ---- */
 
 const char *pyddsi_place_name(int place)

@@ -42,13 +42,6 @@ void pdi_container_init(struct pdi_container *container)
     memset(container, 0, sizeof(*container));
 }
 
-void pdi_container_seek(struct pdi_container *container, uint64_t offset, uint64_t frames)
-{
-    container->at = offset;
-    container->frames = frames;
-    container->skip = 0;
-}
-
 int pdi_container_fail(struct pdi_container *container, enum pdi_damage damage, uint32_t wrong,
                        uint32_t beside)
 {

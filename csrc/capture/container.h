@@ -17,7 +17,7 @@
  * file may still be written.
  *
  * The struct is plain data without a pointer, so a snapshot of it may be stored, and reading may begin
- * in the middle of a file with what an earlier walk had learnt of it (pdi_container_seek).
+ * in the middle of a file with what an earlier walk had learnt of it.
  *
  * Nearly every frame there is comes out of a pcap file of our own byte order, whole, with nothing odd:
  * for these the next one is found inline, and everything else is a call.
@@ -95,10 +95,6 @@ struct pdi_container {
 };
 
 void pdi_container_init(struct pdi_container *container);
-
-/* Goes on at another place of a file whose header was read: the next byte given is byte |offset|, where a record or block
- * begins, and the next frame has number |frames| + 1. */
-void pdi_container_seek(struct pdi_container *container, uint64_t offset, uint64_t frames);
 
 /* The general case of pdi_container_next. */
 int pdi_container_next_any(struct pdi_container *container, const uint8_t *data, size_t size,

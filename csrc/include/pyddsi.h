@@ -881,8 +881,6 @@ typedef struct {
 
 /* Good values for everything but the id and the endpoints. */
 void pyddsi_config_init(pyddsi_config *config);
-/* OK, or BAD_ARGUMENT and *text says why. */
-int pyddsi_config_check(const pyddsi_config *config, const char **text);
 
 /* Names ("window") and what they mean, of enum pyddsi_place, pyddsi_reason, pyddsi_sim_fate and pyddsi_event_kind. Null
  * for a number that means nothing. */
@@ -1161,8 +1159,6 @@ int pyddsi_session_resource(pyddsi_session *session, uint8_t space, uint64_t res
                             uint8_t durability, uint32_t *handle, int *answer);
 int pyddsi_session_selection(pyddsi_session *session, uint8_t space, uint64_t selection,
                              pyddsi_bytes query, int is_global, uint32_t *handle, int *answer);
-int pyddsi_session_binding(pyddsi_session *session, uint8_t space, uint64_t old_selection,
-                           uint64_t new_selection, int is_global, uint32_t *handle, int *answer);
 int pyddsi_session_publisher(pyddsi_session *session, const pyddsi_publisher_options *options,
                              uint32_t *publisher, int *answer);
 int pyddsi_session_subscriber(pyddsi_session *session, const pyddsi_subscriber_options *options,
@@ -1201,8 +1197,6 @@ void pyddsi_session_unread(pyddsi_session *session, const pyddsi_received *sampl
 int pyddsi_session_pull(pyddsi_session *session, uint32_t subscriber, uint32_t max);
 int pyddsi_session_close_session(pyddsi_session *session, const pyddsi_endpoint *endpoint,
                                  uint8_t reason);
-int pyddsi_session_peer_window(pyddsi_session *session, pyddsi_bytes id, uint32_t bytes,
-                               uint32_t samples);
 int pyddsi_session_event(pyddsi_session *session, pyddsi_event *event);
 /* Wakes all who sleep by listen and wait, and what waits for the descriptor. */
 void pyddsi_session_ring(pyddsi_session *session);

@@ -628,51 +628,6 @@ static void test_cut_anywhere(void)
     }
 }
 
-/* If it failed, what was learnt of a file could not be used to go on in its middle. */
-static void test_seek(void)
-{
-    for (int form = 0; form < 2; form++) {
-        struct file file = fresh(form);
-        if (form == 0) {
-            file_pcap(&file, 0xa1b23c4d, 0, 1);
-            for (uint32_t i = 0; i < 10; i++)
-                file_record(&file, i, i, NULL, i, i);
-        } else {
-            file_section(&file);
-            file_interface(&file, 1, 0);
-            for (uint32_t i = 0; i < 10; i++)
-                file_packet(&file, 6, 0, i, NULL, i);
-        }
-        struct reading *whole = read_whole(&file);
-        struct pdi_container container = whole->container;
-        struct seen wanted = whole->seen[6];
-        struct pdi_frame frame;
-        size_t used, need;
-        uint64_t from = wanted.frame.offset;
-        pdi_container_seek(&container, from, 6);
-        CHECK_EQ(pdi_container_next(&container, file.data + from, file.size - from, &frame, &used,
-                                    &need),
-                 PYDDSI_OK);
-        CHECK_EQ(frame.number, 7);
-        CHECK_EQ(frame.offset, from);
-        CHECK(frame.time_ns == wanted.frame.time_ns && frame.size == wanted.frame.size);
-        CHECK_EQ((uint64_t)(frame.data - file.data), wanted.data_at);
-    }
-    struct file file = fresh(0);
-    file_section(&file);
-    file_interface(&file, 1, 0);
-    file_packet(&file, 6, 0, 1, "a", 1);
-    put_head(&file, 0x77, 1000, 0);
-    struct reading *got = read_whole(&file); /* it stands in the midst of a block */
-    struct pdi_frame frame;
-    size_t used, need;
-    pdi_container_seek(&got->container, got->seen[0].frame.offset, 0);
-    CHECK_EQ(pdi_container_next(&got->container, file.data + got->container.at, 36, &frame, &used,
-                                &need),
-             PYDDSI_OK);
-    CHECK(frame.number == 1 && frame.size == 1);
-}
-
 /* ---- captures at random ---- */
 
 /* What was written, and what must come out. */
@@ -911,7 +866,6 @@ int main(void)
     test_damage_of_blocks();
     test_strangers();
     test_cut_anywhere();
-    test_seek();
     test_random_captures();
     return test_result();
 }
