@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "host/clock.h"
+#include "wire/encode.h"
 
 #define NAP    (20 * PDI_TIME_MS) /* how long the taker lets records gather, */
 #define PLENTY 4U                 /* unless this part of the ring is full */
@@ -16,6 +17,16 @@
 #define CLOCK_SET_NS ((uint64_t)PDI_TIME_S) /* a time earlier by so much is no waiting thread's */
 
 /* ---- beginning and end ---- */
+
+/* The marker before each sample of shared memory; answers its size. */
+static uint8_t conduit(uint8_t *out, size_t room)
+{
+    const pyddsi_message marker = {.kind = PYDDSI_CONDUIT, .conduit = PYDDSI_RECORD_CONDUIT};
+    pyddsi_fault fault;
+    size_t size = 0;
+    (void)pdi_encode_message(&marker, out, room, &size, &fault); /* there is room for it */
+    return (uint8_t)size;
+}
 
 int pdi_tap_begin(struct pdi_tap *tap, uint32_t size, uint8_t seq_bits,
                   const pyddsi_endpoint *group)
@@ -29,6 +40,7 @@ int pdi_tap_begin(struct pdi_tap *tap, uint32_t size, uint8_t seq_bits,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (made != NULL && ring != MAP_FAILED) {
             made->seq_bits = seq_bits;
+            made->conduit_size = conduit(made->conduit, sizeof made->conduit);
             made->group = *group;
             tap->made = made;
             tap->ring = ring;

@@ -9,9 +9,9 @@
  * Unix sockets.
  *
  * The price. Without a recording each packet pays one relaxed load and a branch that is foretold. With one it is copied once,
- * with this lock in hand; headers and checksums are made by the thread that takes. Nobody waits for that thread: what finds
- * no room in the ring is left out, and counted. The ring's thread is woken by the first record, and then left to sleep for
- * some milliseconds, unless a quarter of the ring is full: so a fast session does not wake it for each packet.
+ * with this lock in hand, and once more by the thread that takes, which makes headers and checksums. Nobody waits for that
+ * thread: what finds no room in the ring is left out, and counted. The ring's thread is woken by the first record, and then left to
+ * sleep for some milliseconds, unless a quarter of the ring is full: so a fast session does not wake it for each packet.
  *
  * What is made up, as it was never on a wire:
  *
@@ -19,7 +19,7 @@
  *     connections         TCP segments, a frame each, between the peer's address and a port of ours; they begin with a SYN
  *                         where the recording first hears of them. Unix sockets are on 127.0.0.1, with made-up ports
  *     shared memory       SDATA to the group, on the conduit PYDDSI_RECORD_CONDUIT, which no session uses, with numbers
- *                         of the recording's own
+ *                         of the recording's own, and no UDP checksum where the group is IPv4
  *
  * Why not the number that a sample has in its lane: a session has several lanes, and a conduit has one counter.
  *
@@ -81,10 +81,10 @@ struct pdi_tap_made {
     struct pdi_tap_speaker speakers[PDI_TAP_SPEAKERS_MAX];
     uint64_t records;
     uint64_t connections;
-    uint32_t done;    /* parts of the first record that are written already */
-    uint8_t seq_bits; /* of the session */
+    uint32_t done;                    /* parts of the first record that are written already */
+    uint8_t seq_bits;                 /* of the session */
+    uint8_t conduit[8], conduit_size; /* the marker before each sample of shared memory */
     pyddsi_endpoint group;
-    uint8_t packet[65536 + 64], frame[65536 + 64];
 };
 
 struct pdi_tap {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/tap.h"
+#include "base/bytes.h"
 #include "base/endpoint.h"
 #include "capture/write.h"
 #include "flow/ledger.h"
@@ -18,6 +19,7 @@
 #define PART_ROOM   (UINT32_C(256) << 10) /* three frames: two SYNs, and the bytes */
 #define PIECE_BYTES 60000U                /* of a sample, in one packet */
 #define COMMENT_MAX 256U
+#define HEAD_MAX    128U /* of a sample: a message and three markers */
 #define OUR_PORT    7447U
 #define SHOWN_PORTS 20000U /* made-up ports of Unix sockets begin here, */
 #define SHOWN_SPAN  40000U /* and so many follow */
@@ -85,25 +87,23 @@ static size_t comment_of(const struct part *part, char *out)
 static void put(struct part *part)
 {
     pyddsi_copy *into = part->into;
-    struct pdi_tap_made *made = part->tap->made;
     char comment[COMMENT_MAX];
-    size_t size = 0;
-    if (pdi_write_synthetic(&part->packet, made->frame, sizeof made->frame, &size) != PYDDSI_OK) {
-        odd(part->tap);
-        return;
-    }
+    size_t size = pdi_synthetic_size(&part->packet);
+    size_t at = 0;
+    uint8_t *there;
     uint64_t lacks = part->plain ? 0 : part->record->whole - part->record->size;
     struct pdi_frame frame = {.time_ns = (int64_t)part->record->time_ns,
-                              .data = made->frame,
                               .size = (uint32_t)size,
                               .wire_size = (uint32_t)(size + (part->record->sample ? 0 : lacks)),
                               .link = LINK_RAW,
                               .direction = part->direction};
     pyddsi_bytes text = {(const uint8_t *)comment, comment_of(part, comment)};
-    if (pdi_write_frame(&frame, text, into->out, into->room, &into->used) != PYDDSI_OK) {
+    if (size == 0 || pdi_write_frame_around(&frame, text, into->out, into->room, &into->used,
+                                            &there) != PYDDSI_OK) {
         odd(part->tap);
         return;
     }
+    (void)pdi_write_synthetic(&part->packet, there, size, &at); /* it has said how large it is */
     into->times[into->count] = frame.time_ns;
     into->ends[into->count++] = (uint32_t)into->used;
     into->frames++;
@@ -133,19 +133,24 @@ static void show(struct pdi_tap_made *made, struct pdi_tap_stream *stream,
     made->connections++;
 }
 
-/* A frame of a connection; |way| 0: ours, 1: the peer's. */
+static const pyddsi_bytes no_bytes = {NULL, 0};
+
+/* A frame of a connection; |way| 0: ours, 1: the peer's. Without flags it holds |head|, and the record's bytes. */
 static void put_segment(struct part *part, struct pdi_tap_stream *stream, unsigned way,
-                        uint8_t flags, const uint8_t *data, uint32_t size)
+                        uint8_t flags, pyddsi_bytes head)
 {
+    const struct pdi_tap_record *record = part->record;
+    uint32_t size = flags == 0 ? record->size : 0;
     part->packet = (struct pdi_synthetic){.source = stream->shown[way],
                                           .target = stream->shown[1 - way],
-                                          .data = data,
+                                          .head = head,
+                                          .data = (const uint8_t *)(record + 1),
                                           .size = size,
                                           .sequence = stream->next[way],
                                           .tcp_flags = flags};
     part->direction = way == 0 ? PDI_WAY_OUT : PDI_WAY_IN;
     part->plain = flags != 0;
-    stream->next[way] += size + (flags != 0);
+    stream->next[way] += (uint32_t)head.size + size + (flags != 0);
     put(part);
 }
 
@@ -165,8 +170,8 @@ static struct pdi_tap_stream *stream_of(struct part *part, const pyddsi_endpoint
     }
     *oldest = (struct pdi_tap_stream){.peer = *peer, .used = made->records};
     show(made, oldest, ours);
-    put_segment(part, oldest, 0, TCP_SYN, NULL, 0);
-    put_segment(part, oldest, 1, TCP_SYN_ACK, NULL, 0);
+    put_segment(part, oldest, 0, TCP_SYN, no_bytes);
+    put_segment(part, oldest, 1, TCP_SYN_ACK, no_bytes);
     return oldest;
 }
 
@@ -174,21 +179,20 @@ static struct pdi_tap_stream *stream_of(struct part *part, const pyddsi_endpoint
 static void put_framed(struct part *part, struct pdi_tap_stream *stream, unsigned way)
 {
     const struct pdi_tap_record *record = part->record;
-    uint8_t *packet = part->tap->made->packet;
+    uint8_t head[PDI_VLE_MAX];
     size_t at = 0;
     if (record->whole > record->size ||
-        pdi_stream_frame(record->size, packet, sizeof part->tap->made->packet, &at) != PYDDSI_OK) {
+        pdi_stream_frame(record->size, head, sizeof head, &at) != PYDDSI_OK) {
         odd(part->tap); /* a part of a frame would spoil all that comes behind it */
         return;
     }
-    memcpy(packet + at, record + 1, record->size);
-    put_segment(part, stream, way, 0, packet, (uint32_t)(at + record->size));
+    put_segment(part, stream, way, 0, (pyddsi_bytes){head, at});
 }
 
 static void put_end(struct part *part, struct pdi_tap_stream *stream)
 {
-    put_segment(part, stream, 1, TCP_FIN_ACK, NULL, 0);
-    put_segment(part, stream, 0, TCP_FIN_ACK, NULL, 0);
+    put_segment(part, stream, 1, TCP_FIN_ACK, no_bytes);
+    put_segment(part, stream, 0, TCP_FIN_ACK, no_bytes);
     stream->used = 0;
 }
 
@@ -253,37 +257,49 @@ static struct pdi_tap_speaker *speaker_of(struct pdi_tap_made *made,
     return oldest;
 }
 
-/* The messages of one piece; answers how many bytes they are, 0 if it cannot be. */
-static size_t encode(struct pdi_tap_made *made, const struct pdi_tap_record *record,
-                     uint64_t number, uint32_t pieces)
+/* Numbers have the bits of the session's. */
+static uint64_t mask_of(const struct pdi_tap_made *made)
 {
-    uint64_t circle = UINT64_C(1) << made->seq_bits;
-    uint32_t begin = made->done * PIECE_BYTES;
-    uint32_t left = record->size - begin;
-    pyddsi_message messages[4] = {
-        {.kind = PYDDSI_CONDUIT, .conduit = PYDDSI_RECORD_CONDUIT},
+    return (UINT64_C(1) << made->seq_bits) - 1;
+}
+
+/* The markers in front of a sample that is whole, or of one of its |pieces|. */
+static bool put_markers(const struct pdi_tap_made *made, const struct pdi_tap_record *record,
+                        uint64_t number, uint32_t pieces, uint8_t out[HEAD_MAX], size_t *at)
+{
+    const pyddsi_message messages[2] = {
         {.kind = PYDDSI_FRAG,
          .flags = made->done == 0 ? PYDDSI_N : 0,
-         .first = (number - made->done) % circle,
+         .first = (number - made->done) & mask_of(made),
          .fragments = pieces},
         {.kind = PYDDSI_RSPACE, .space = record->space},
-        {.kind = PYDDSI_SDATA,
-         .flags = record->reliable ? PYDDSI_R : 0,
-         .sn = number % circle,
-         .rid = record->resource,
-         .payload = {(const uint8_t *)(record + 1) + begin,
-                     left < PIECE_BYTES ? left : PIECE_BYTES}},
     };
-    const bool wanted[4] = {true, pieces > 1, record->space != 0, true};
+    const bool wanted[2] = {pieces > 1, record->space != 0};
     pyddsi_fault fault;
-    size_t at = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        if (wanted[i] && pdi_encode_message(&messages[i], made->packet, sizeof made->packet, &at,
-                                            &fault) != PYDDSI_OK) {
-            return 0;
+    for (unsigned i = 0; i < 2; i++) {
+        if (wanted[i] && pdi_encode_message(&messages[i], out, HEAD_MAX, at, &fault) != PYDDSI_OK) {
+            return false;
         }
     }
-    return at;
+    return true;
+}
+
+/* The messages of one piece up to its |size| bytes, which come last; answers how many bytes they are, 0 if it cannot be. */
+static size_t encode(const struct pdi_tap_made *made, const struct pdi_tap_record *record,
+                     uint64_t number, uint32_t pieces, uint32_t size, uint8_t out[HEAD_MAX])
+{
+    size_t at = made->conduit_size;
+    memcpy(out, made->conduit, at);
+    if ((pieces > 1 || record->space != 0) &&
+        !put_markers(made, record, number, pieces, out, &at)) {
+        return 0;
+    }
+    out[at++] = PYDDSI_SDATA | (record->reliable ? PYDDSI_R : 0);
+    struct pdi_writer writer = {out + at, out + HEAD_MAX};
+    bool fits = pdi_vle_put(&writer, number & mask_of(made)) == PYDDSI_OK &&
+                pdi_vle_put(&writer, record->resource) == PYDDSI_OK &&
+                pdi_vle_put(&writer, size) == PYDDSI_OK;
+    return fits ? (size_t)(writer.at - out) : 0;
 }
 
 /* A sample, piece by piece. */
@@ -293,12 +309,18 @@ static int write_sample(struct part *part)
     const struct pdi_tap_record *record = part->record;
     struct pdi_tap_speaker *speaker = speaker_of(made, record);
     uint32_t pieces = record->size / PIECE_BYTES + (record->size % PIECE_BYTES != 0);
-    size_t size = encode(made, record, speaker->next++, pieces);
+    uint32_t begin = made->done * PIECE_BYTES;
+    uint32_t left = record->size - begin;
+    uint32_t size = left < PIECE_BYTES ? left : PIECE_BYTES;
+    uint8_t head[HEAD_MAX];
+    pyddsi_bytes before = {head, encode(made, record, speaker->next++, pieces, size, head)};
     part->packet = (struct pdi_synthetic){.source = record->source,
                                           .target = made->group,
-                                          .data = made->packet,
-                                          .size = (uint32_t)size};
-    if (size != 0) {
+                                          .head = before,
+                                          .data = (const uint8_t *)(record + 1) + begin,
+                                          .size = size,
+                                          .unsummed = true}; /* it was on no wire */
+    if (before.size != 0) {
         put(part);
     } else {
         odd(part->tap);

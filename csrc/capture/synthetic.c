@@ -68,6 +68,12 @@ static bool is_tcp(const pyddsi_endpoint *endpoint)
     return endpoint->kind >= 10;
 }
 
+/* Of the bytes that are there; they fit a packet. */
+static uint32_t payload_size(const struct pdi_synthetic *synthetic)
+{
+    return (uint32_t)synthetic->head.size + synthetic->size;
+}
+
 /* An IPv4 address where IPv6 is asked for is written as ::ffff:a.b.c.d. */
 static void put_six(uint8_t *at, const pyddsi_endpoint *endpoint)
 {
@@ -107,11 +113,13 @@ static uint64_t put_ip(const struct pdi_synthetic *synthetic, bool six, uint32_t
 
 static void put_udp(const struct pdi_synthetic *synthetic, uint64_t before, uint8_t *at)
 {
-    uint32_t there = UDP_SIZE + synthetic->size, size = there + synthetic->absent;
+    uint32_t there = UDP_SIZE + payload_size(synthetic), size = there + synthetic->absent;
     put16(at, synthetic->source.port);
     put16(at + 2, synthetic->target.port);
     put16(at + 4, size);
     put16(at + 6, 0);
+    if (synthetic->unsummed && !is_six(&synthetic->source) && !is_six(&synthetic->target))
+        return;
     uint32_t check = checksum(sum(before, at, there));
     put16(at + 6, check != 0 ? check : UINT16_MAX); /* 0 would say that there is none */
 }
@@ -125,7 +133,7 @@ static void put_tcp(const struct pdi_synthetic *synthetic, uint64_t before, uint
     at[12] = TCP_SIZE / 4 << 4;
     at[13] = synthetic->tcp_flags != 0 ? synthetic->tcp_flags : TCP_ACK_PUSH;
     put16(at + 14, UINT16_MAX); /* the window */
-    put16(at + 16, checksum(sum(before, at, (size_t)TCP_SIZE + synthetic->size)));
+    put16(at + 16, checksum(sum(before, at, (size_t)TCP_SIZE + payload_size(synthetic))));
 }
 
 static bool is_kind(const pyddsi_endpoint *endpoint)
@@ -133,24 +141,37 @@ static bool is_kind(const pyddsi_endpoint *endpoint)
     return (endpoint->kind % 10 == 4 || endpoint->kind % 10 == 6) && endpoint->kind < 20;
 }
 
-int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, size_t room,
-                        size_t *at)
+size_t pdi_synthetic_size(const struct pdi_synthetic *synthetic)
 {
     const pyddsi_endpoint *source = &synthetic->source, *target = &synthetic->target;
     bool tcp = is_tcp(source), six = is_six(source) || is_six(target);
     uint32_t transport = tcp ? TCP_SIZE : UDP_SIZE, ip = six ? IP6_SIZE : IP4_SIZE;
     uint32_t most = TOTAL_MAX - transport - (six ? 0 : IP4_SIZE);
-    if (!is_kind(source) || !is_kind(target) || tcp != is_tcp(target) || synthetic->size > most ||
-        synthetic->absent > most - synthetic->size)
+    if (!is_kind(source) || !is_kind(target) || tcp != is_tcp(target) ||
+        synthetic->head.size > most || synthetic->size > most - synthetic->head.size ||
+        synthetic->absent > most - payload_size(synthetic))
+        return 0;
+    return (size_t)ip + transport + payload_size(synthetic);
+}
+
+int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, size_t room,
+                        size_t *at)
+{
+    bool tcp = is_tcp(&synthetic->source);
+    bool six = is_six(&synthetic->source) || is_six(&synthetic->target);
+    uint32_t transport = tcp ? TCP_SIZE : UDP_SIZE, ip = six ? IP6_SIZE : IP4_SIZE;
+    size_t size = pdi_synthetic_size(synthetic);
+    if (size == 0)
         return PYDDSI_BAD_ARGUMENT;
-    size_t size = (size_t)ip + transport + synthetic->size;
     if (*at > room || room - *at < size)
         return PYDDSI_NO_SPACE;
-    uint8_t *packet = out + *at, *behind = packet + ip;
-    if (synthetic->size != 0) /* data may be null when there is nothing to copy */
-        memcpy(behind + transport, synthetic->data, synthetic->size);
+    uint8_t *packet = out + *at, *behind = packet + ip, *payload = behind + transport;
+    if (synthetic->head.size != 0) /* data may be null when there is nothing to copy */
+        memcpy(payload, synthetic->head.data, synthetic->head.size);
+    if (synthetic->size != 0)
+        memcpy(payload + synthetic->head.size, synthetic->data, synthetic->size);
     uint64_t before = put_ip(synthetic, six, tcp ? TCP : UDP,
-                             transport + synthetic->size + synthetic->absent, packet);
+                             transport + payload_size(synthetic) + synthetic->absent, packet);
     if (tcp)
         put_tcp(synthetic, before, behind);
     else

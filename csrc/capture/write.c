@@ -180,8 +180,8 @@ int pdi_write_interface(uint16_t link, uint32_t snap, const char *name, uint8_t 
     return PYDDSI_OK;
 }
 
-int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out, size_t room,
-                    size_t *at)
+int pdi_write_frame_around(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out,
+                           size_t room, size_t *at, uint8_t **data)
 {
     int64_t time_ns = frame->time_ns == PDI_TIME_NONE ? 0 : frame->time_ns;
     int directed = frame->direction != PDI_WAY_UNKNOWN, commented = comment.size != 0;
@@ -198,7 +198,9 @@ int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t
     put32(&pen, (uint32_t)time_ns);
     put32(&pen, frame->size);
     put32(&pen, frame->wire_size);
-    put_padded(&pen, frame->data, frame->size);
+    *data = pen.at;
+    pen.at += frame->size;
+    put_bytes(&pen, (const uint8_t[4]){0}, padded(frame->size) - frame->size);
     if (directed) {
         const uint8_t flags[4] = {frame->direction == PDI_WAY_IN ? 1 : 2};
         put_option(&pen, OPTION_FLAGS, flags, sizeof(flags));
@@ -209,6 +211,16 @@ int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t
         put_end(&pen);
     block_end(&pen, size);
     return PYDDSI_OK;
+}
+
+int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out, size_t room,
+                    size_t *at)
+{
+    uint8_t *data;
+    int status = pdi_write_frame_around(frame, comment, out, room, at, &data);
+    if (status == PYDDSI_OK && frame->size != 0) /* its data may be null when there is none */
+        memcpy(data, frame->data, frame->size);
+    return status;
 }
 
 int pdi_write_statistics(uint32_t interface, int64_t time_ns, uint64_t received, uint64_t dropped,

@@ -10,6 +10,8 @@
 #ifndef PDI_CAPTURE_WRITE_H
 #define PDI_CAPTURE_WRITE_H
 
+#include <stdbool.h>
+
 #include "capture/frame.h"
 
 /* What a synthesised frame is put together from: a datagram that was never on a wire as a frame. */
@@ -22,6 +24,8 @@ struct pdi_synthetic {
         absent; /* bytes behind the data that were sent, and are not there: the headers count them */
     uint32_t sequence; /* TCP */
     uint8_t tcp_flags; /* TCP; 0: those of a packet with data, ACK and PSH */
+    bool unsummed;     /* UDP on IPv4: without a checksum, which may be left out there */
+    pyddsi_bytes head; /* the first bytes of the payload, which lie elsewhere than the data */
 };
 
 /* The file's header in nanoseconds. */
@@ -35,9 +39,14 @@ int pdi_write_interface(uint16_t link, uint32_t snap, const char *name, uint8_t 
                         size_t *at);
 int pdi_write_frame(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out, size_t room,
                     size_t *at);
+/* The same without its bytes: room for frame->size of them is left at *data, for the caller to write. */
+int pdi_write_frame_around(const struct pdi_frame *frame, pyddsi_bytes comment, uint8_t *out,
+                           size_t room, size_t *at, uint8_t **data);
 int pdi_write_statistics(uint32_t interface, int64_t time_ns, uint64_t received, uint64_t dropped,
                          uint8_t *out, size_t room, size_t *at);
 
+/* Bytes of such a frame; 0: none can be as wanted. */
+size_t pdi_synthetic_size(const struct pdi_synthetic *synthetic);
 /* IP and UDP (or TCP) headers with correct checksums (absent bytes count as zeros), and the payload: a frame of link type 101
  * (raw IP). */
 int pdi_write_synthetic(const struct pdi_synthetic *synthetic, uint8_t *out, size_t room,

@@ -161,7 +161,7 @@ class Files:
                 last = max(self._fitting(times, ends, first, count, at), first + 1)
             if not self._frames:
                 self._begun_ns = times[first]
-            self._put(view[at : ends[last - 1]], [end - at for end in ends[first:last]])
+            self._put(view[at : ends[last - 1]], ends[first:last], at)
             at, first = ends[last - 1], last
 
     def _fitting(
@@ -249,8 +249,11 @@ class Files:
         except OSError as error:  # the recording matters more
             log.error("%s stays: it cannot be removed: %s", path, error.strerror)  # noqa: TRY400 - the words say all
 
-    def _put(self, data: bytes | memoryview, frames: Sequence[int] = ()) -> None:
-        """All of it, or, if the disk has no room for it, so many of its frames as there is room for; they end at these bytes."""
+    def _put(self, data: bytes | memoryview, ends: Sequence[int] = (), at: int = 0) -> None:
+        """
+        All of it, or, if the disk has no room for it, so many of its frames as there is room for; they end at these bytes, counted
+        from |at| before it.
+        """
         file = self._file
         assert file is not None  # noqa: S101 - nothing is written behind the end
         left = memoryview(data)
@@ -260,11 +263,12 @@ class Files:
             if self._path.name == STDOUT:
                 file.flush()
         except OSError as error:
-            self._cut([end for end in frames if end <= len(data) - len(left)])
+            written = len(data) - len(left)
+            self._cut([end - at for end in ends if end - at <= written])
             raise CaptureError(
                 f"{self.names[-1]} cannot be written on: {error.strerror}; its {self._frames:,} packets are whole"
             ) from error
-        self._count(len(data), len(frames))
+        self._count(len(data), len(ends))
 
     def _count(self, size: int, frames: int) -> None:
         self._size += size

@@ -1,4 +1,5 @@
-/* capture/write.h: what is written is read again as it was, byte for byte what others write, or not at all. */
+/* capture/write.h: what is written is read again as it was, byte for byte what others write, or not at all. It is long because it has
+ * files of both kinds and frames of all four. */
 #include "capture/write.h"
 
 #include "capture_files.h"
@@ -238,16 +239,47 @@ static void test_synthetic_bytes(void)
         struct pdi_synthetic synthetic;
         const char *hex;
     } cases[] = {
-        {{endpoint(4, FOUR, 40000), endpoint(4, GROUP, 7447), (const uint8_t *)"hello", 5, 0, 0, 0},
+        {{endpoint(4, FOUR, 40000),
+          endpoint(4, GROUP, 7447),
+          (const uint8_t *)"hello",
+          5,
+          0,
+          0,
+          0,
+          false,
+          {0}},
          "4500002100004000401140cb0a000001efff00019c401d17000d08a968656c6c6f"},
-        {{endpoint(6, SIX, 40000), endpoint(6, SIX_G, 7447), (const uint8_t *)"hello", 5, 0, 0, 0},
+        {{endpoint(6, SIX, 40000),
+          endpoint(6, SIX_G, 7447),
+          (const uint8_t *)"hello",
+          5,
+          0,
+          0,
+          0,
+          false,
+          {0}},
          "60000000000d1140fe800000000000000000000000000001ff0200000000000000000000000074479c401d17"
          "000d90de68656c6c6f"},
-        {{endpoint(14, FOUR, 40000), endpoint(16, SIX_2, 7447), (const uint8_t *)"hi!", 3, 0,
-          0x01020304, 0},
+        {{endpoint(14, FOUR, 40000),
+          endpoint(16, SIX_2, 7447),
+          (const uint8_t *)"hi!",
+          3,
+          0,
+          0x01020304,
+          0,
+          false,
+          {0}},
          "600000000017064000000000000000000000ffff0a000001fe8000000000000000000000000000029c401d17"
          "01020304000000005018ffff607f0000686921"},
-        {{endpoint(14, FOUR, 40000), endpoint(14, "\x0a\0\0\2", 7447), NULL, 0, 0, 0xfffffffe, 2},
+        {{endpoint(14, FOUR, 40000),
+          endpoint(14, "\x0a\0\0\2", 7447),
+          NULL,
+          0,
+          0,
+          0xfffffffe,
+          2,
+          false,
+          {0}},
          "4500002800004000400626ce0a0000010a0000029c401d17fffffffe000000005002ffffe2890000"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -296,14 +328,52 @@ static void test_checksums(void)
     }
     for (unsigned i = 0; i < 65536; i++) { /* one of these has the sum whose complement is 0 */
         const uint8_t data[2] = {(uint8_t)(i >> 8), (uint8_t)i};
-        struct pdi_synthetic synthetic = {
-            endpoint(4, FOUR, 1), endpoint(4, GROUP, 2), data, 2, 0, 0, 0};
+        struct pdi_synthetic synthetic = {.source = endpoint(4, FOUR, 1),
+                                          .target = endpoint(4, GROUP, 2),
+                                          .data = data,
+                                          .size = 2};
         size_t at = 0;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_OK);
         check_sums(at, 0, 17);
         complements += out[26] == 0xff && out[27] == 0xff;
     }
     CHECK_EQ(complements, 1);
+}
+
+/* If it failed, a payload that lies in two places would not be the same packet as one that lies in one, or a sum that is left out be
+ * left out where it must not. */
+static void test_two_places(void)
+{
+    struct pdi_rand rand;
+    pdi_rand_init(&rand, 2);
+    for (unsigned i = 0; i < 4000; i++) {
+        int tcp = i % 4 >= 2, six = i % 2;
+        unsigned kind = (tcp ? 10U : 0U) + (six ? 6U : 4U);
+        uint32_t size = (uint32_t)pdi_rand_below(&rand, 200);
+        uint32_t before = (uint32_t)pdi_rand_below(&rand, size + 1);
+        struct pdi_synthetic whole = {.source = endpoint(kind, SIX, i & 0xffff),
+                                      .target = endpoint(kind, SIX_2, 7447),
+                                      .data = payload + i,
+                                      .size = size};
+        struct pdi_synthetic parts = whole;
+        parts.head = (pyddsi_bytes){payload + i, before};
+        parts.data = payload + i + before;
+        parts.size = size - before;
+        static uint8_t wanted[512];
+        size_t at = 0;
+        size_t bytes = 0;
+        CHECK_EQ(pdi_write_synthetic(&whole, wanted, sizeof wanted, &bytes), PYDDSI_OK);
+        CHECK_EQ(pdi_synthetic_size(&parts), bytes);
+        CHECK_EQ(pdi_write_synthetic(&parts, out, ROOM, &at), PYDDSI_OK);
+        CHECK(at == bytes && memcmp(out, wanted, at) == 0);
+        parts.unsummed = true;
+        at = 0;
+        CHECK_EQ(pdi_write_synthetic(&parts, out, ROOM, &at), PYDDSI_OK);
+        if (kind == 4) {
+            wanted[26] = wanted[27] = 0;
+        }
+        CHECK(at == bytes && memcmp(out, wanted, at) == 0);
+    }
 }
 
 /* If it failed, a length field would wrap round and a packet of any size claim to be a short one. */
@@ -315,8 +385,10 @@ static void test_synthetic_limits(void)
     } cases[] = {{4, 65507}, {14, 65495}, {6, 65527}, {16, 65515}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned kind = cases[i].kind;
-        struct pdi_synthetic synthetic = {
-            endpoint(kind, SIX, 1), endpoint(kind, SIX_2, 2), payload, cases[i].most, 0, 0, 0};
+        struct pdi_synthetic synthetic = {.source = endpoint(kind, SIX, 1),
+                                          .target = endpoint(kind, SIX_2, 2),
+                                          .data = payload,
+                                          .size = cases[i].most};
         size_t at = 0;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_OK);
         CHECK_EQ(at, kind % 10 == 6 ? 65575 : 65535);
@@ -330,6 +402,12 @@ static void test_synthetic_limits(void)
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
         synthetic.absent = 0;
         synthetic.size += 2;
+        CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
+        CHECK_EQ(pdi_synthetic_size(&synthetic), 0);
+        synthetic.size -= 2;
+        synthetic.head = (pyddsi_bytes){payload, 2};
+        CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
+        synthetic.head.size = SIZE_MAX;
         CHECK_EQ(pdi_write_synthetic(&synthetic, out, ROOM, &at), PYDDSI_BAD_ARGUMENT);
     }
     static const uint8_t kinds[][2] = {{0, 4},   {4, 0},   {4, 14}, {16, 6},
@@ -356,6 +434,7 @@ int main(void)
     test_no_time();
     test_synthetic_bytes();
     test_checksums();
+    test_two_places();
     test_synthetic_limits();
     return test_result();
 }
