@@ -115,10 +115,10 @@ static int messages_step(struct pdi_scan *scan)
     pyddsi_note note;
     for (;;) { /* each round reads a byte at least, or ends */
         size_t left = scan->decoder.size - scan->decoder.at;
-        if (!room_for(scan, left)) {
-            return PYDDSI_AGAIN;
+        if ((!scan->counted || scan->copy != NULL) && !room_for(scan, left)) {
+            return PYDDSI_AGAIN; /* messages that are counted cause no rows */
         }
-        int status = pdi_decoder_next(&scan->decoder, &message);
+        int status = left != 0 ? pdi_decoder_next(&scan->decoder, &message) : PYDDSI_END;
         if (status != PYDDSI_OK) {
             if (status != PYDDSI_END) {
                 fault(scan, scan->cut);
@@ -136,6 +136,10 @@ static int messages_step(struct pdi_scan *scan)
             pdi_trace_message(scan->trace, &scan->packet, &message, &note);
         } else {
             scan->trace->by_kind[message.kind]++;
+            if (scan->counted) {
+                scan->messages++;
+                continue;
+            }
         }
         if (scan->noted && scan->note_count < PDI_NOTES_MAX) {
             scan->notes[scan->note_count++] = note;

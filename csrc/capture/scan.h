@@ -80,7 +80,8 @@ struct pdi_scan {
     struct pdi_filter filter;
     pyddsi_reading reading[2]; /* of those without extensions, and with */
     uint8_t light;             /* frames are all that is wanted: nothing is decoded */
-    uint8_t stateless; /* nothing wanted depends on earlier messages: numbers are not followed */
+    uint8_t stateless; /* nothing wanted depends on earlier messages: numbers are not followed, */
+    uint8_t counted;   /* and of most messages it is wanted how many there are, and no more */
     uint8_t with_uri, with_payload;
     uint8_t noted; /* packets are taken one by one, each with the notes of its messages */
     uint8_t finished;

@@ -21,16 +21,17 @@
 /* A number made of all these bytes. */
 static uint64_t hash_of(const uint8_t *data, size_t size, uint64_t hash)
 {
-    uint64_t word;
-    for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
-        memcpy(&word, data, sizeof word);
-        hash = pdi_mix(hash, word);
+    enum { STEP = 16 };
+    uint64_t words[2];
+    for (; size >= STEP; data += STEP, size -= STEP) {
+        memcpy(words, data, STEP);
+        hash = pdi_mix(hash ^ words[0], words[1]); /* one step waits for the one before it */
     }
-    word = 0;
+    words[0] = words[1] = 0;
     if (size != 0) {
-        memcpy(&word, data, size);
+        memcpy(words, data, size);
     }
-    return pdi_mix(hash, word ^ (uint64_t)size << 56);
+    return pdi_mix(hash ^ words[0], words[1] ^ (uint64_t)size << 56);
 }
 
 /* The way that the frame at hand came: its interface, direction and headers. What was put together of fragments has those of

@@ -78,6 +78,24 @@ static bool wants_notes(const struct pdi_sink *sink)
     return false;
 }
 
+/* Whether nothing that comes out depends on the numbers of messages: which are missing, repeated, acknowledged. */
+static bool is_stateless(const struct pdi_scan *scan)
+{
+    if (scan->options.tally) {
+        return false;
+    }
+    switch (scan->options.table) {
+    case PYDDSI_TABLE_PACKETS:
+    case PYDDSI_TABLE_RESOURCES:
+    case PYDDSI_TABLE_DECLARATIONS:
+        return true;
+    case PYDDSI_TABLE_MESSAGES:
+        return !wants_notes(scan->sink);
+    default:
+        return false;
+    }
+}
+
 static void flow_goes(void *context, uint32_t flow)
 {
     pdi_rows_flow(context, flow);
@@ -196,6 +214,7 @@ int pdi_scan_init(struct pdi_scan **made, void *memory, const pyddsi_scan_option
     }
     pdi_scan_burst(scan);
     scan->light = is_light(scan);
-    scan->stateless = options->table == PYDDSI_TABLE_MESSAGES && !wants_notes(scan->sink);
+    scan->stateless = is_stateless(scan);
+    scan->counted = options->table == PYDDSI_TABLE_PACKETS && scan->stateless;
     return PYDDSI_OK;
 }

@@ -367,6 +367,7 @@ void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
     facts->resources = trace->resource_slots.used;
     facts->evicted = trace->evicted;
     facts->forgotten = trace->forgotten;
+    facts->names_gone = trace->names_gone;
 }
 
 pyddsi_bytes pdi_scan_name(const struct pdi_scan *scan, const pyddsi_endpoint *source,

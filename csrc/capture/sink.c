@@ -49,53 +49,30 @@ bool pdi_sink_wants(const struct pdi_sink *sink, size_t at, bool of_packet)
     return false;
 }
 
+static void keep_room(struct pdi_sink *sink, const struct pdi_column *column,
+                      const struct pdi_array *array)
+{
+    size_t room = array->room - array->used;
+    size_t *least =
+        column->said.type == PYDDSI_COLUMN_COUNTS ? &sink->counts_room : &sink->text_room;
+    *least = room < *least ? room : *least;
+}
+
 void pdi_sink_begin(struct pdi_sink *sink, uint32_t capacity)
 {
     sink->capacity = capacity;
     sink->rows = sink->pending =
         0; /* the packet at hand stays: a batch may be full in its middle */
+    sink->text_room = sink->counts_room = SIZE_MAX;
     for (uint32_t i = 0; i < sink->count; i++) {
+        const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
         sink->array[i].used = 0;
         sink->array[i].nulls = 0;
-        if (varies(&sink->table->columns[sink->wanted[i]])) {
+        if (varies(column)) {
             sink->array[i].offsets[0] = 0;
+            keep_room(sink, column, &sink->array[i]);
         }
     }
-}
-
-bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes)
-{
-    if (sink->capacity - sink->rows - sink->pending < rows) {
-        return false;
-    }
-    for (uint32_t i = 0; sink->varying && i < sink->count; i++) {
-        const struct pdi_column *column = &sink->table->columns[sink->wanted[i]];
-        size_t need = column->said.type == PYDDSI_COLUMN_COUNTS ? sink->counts : bytes;
-        if (varies(column) && sink->array[i].room - sink->array[i].used < need) {
-            return false;
-        }
-    }
-    return true;
-}
-
-struct pdi_row_packet *pdi_sink_packet(struct pdi_sink *sink)
-{
-    sink->placed = 0;
-    if (sink->packets == PDI_SINK_BLOCK) {
-        pdi_sink_flush(sink);
-    }
-    sink->placed = 1;
-    return &sink->packet[sink->packets++];
-}
-
-void *pdi_sink_row(struct pdi_sink *sink)
-{
-    if (sink->pending == PDI_SINK_BLOCK) {
-        pdi_sink_flush(sink);
-    }
-    struct pdi_row *row = (void *)(sink->block + (size_t)sink->pending * sink->table->row_bytes);
-    row->packet = sink->packets - 1;
-    return row;
 }
 
 /* ---- values of any length ---- */
@@ -144,6 +121,7 @@ static void append(struct pdi_sink *sink, uint32_t i, const void *row,
         array->used += size;
         array->offsets[at + 1] = (int32_t)array->used;
     }
+    keep_room(sink, column, array);
     if (array->valid != NULL) {
         array->valid[at / 8] |= (uint8_t)(there << at % 8);
         array->nulls += !there;
@@ -157,7 +135,7 @@ static const struct pdi_row_packet *packet_of(const struct pdi_sink *sink,
     return sink->packets != 0 ? &sink->packet[row->packet] : NULL;
 }
 
-bool pdi_sink_put(struct pdi_sink *sink)
+bool pdi_sink_put_any(struct pdi_sink *sink)
 {
     const void *row = sink->block + (size_t)sink->pending * sink->table->row_bytes;
     const struct pdi_row_packet *packet = packet_of(sink, row);

@@ -45,6 +45,8 @@ struct pdi_sink {
     uint8_t placed;   /* the packet at hand has a place */
     uint8_t varying;  /* a column of any length is wanted */
     size_t counts;    /* bytes of counts that there has to be room for */
+    /* bytes that are free in the column of texts, and in that of counts, that has the fewest */
+    size_t text_room, counts_room;
     struct pdi_array array[PYDDSI_COLUMNS_MAX];
     struct pdi_row_packet packet[PDI_SINK_BLOCK];
     /* rows, one behind the other */
@@ -60,16 +62,48 @@ bool pdi_sink_wants(const struct pdi_sink *sink, size_t at, bool of_packet);
 /* A new batch: array[i] has the memory for column wanted[i], cleared bitmaps among it. */
 void pdi_sink_begin(struct pdi_sink *sink, uint32_t capacity);
 /* Whether so many more rows fit, and so many bytes in each column of texts. */
-bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes);
+static inline bool pdi_sink_fits(const struct pdi_sink *sink, size_t rows, size_t bytes)
+{
+    return sink->capacity - sink->rows - sink->pending >= rows && sink->text_room >= bytes &&
+           sink->counts_room >= sink->counts;
+}
 
-/* Another packet is at hand: its place, to be filled at once. */
-struct pdi_row_packet *pdi_sink_packet(struct pdi_sink *sink);
-
-/* Memory for the next row, which is in the batch when it is put; one that is not put is forgotten. */
-void *pdi_sink_row(struct pdi_sink *sink);
-/* Answers whether it was let through. */
-bool pdi_sink_put(struct pdi_sink *sink);
 /* Takes the block apart: afterwards the arrays hold |rows| rows. */
 void pdi_sink_flush(struct pdi_sink *sink);
+
+/* Another packet is at hand: its place, to be filled at once. */
+static inline struct pdi_row_packet *pdi_sink_packet(struct pdi_sink *sink)
+{
+    sink->placed = 0;
+    if (sink->packets == PDI_SINK_BLOCK) {
+        pdi_sink_flush(sink);
+    }
+    sink->placed = 1;
+    return &sink->packet[sink->packets++];
+}
+
+/* Memory for the next row, which is in the batch when it is put; one that is not put is forgotten. */
+static inline void *pdi_sink_row(struct pdi_sink *sink)
+{
+    if (sink->pending == PDI_SINK_BLOCK) {
+        pdi_sink_flush(sink);
+    }
+    struct pdi_row *row = (void *)(sink->block + (size_t)sink->pending * sink->table->row_bytes);
+    row->packet = sink->packets - 1;
+    return row;
+}
+
+/* The same of a row that is filtered, or has values of any length. */
+bool pdi_sink_put_any(struct pdi_sink *sink);
+
+/* Answers whether it was let through. */
+static inline bool pdi_sink_put(struct pdi_sink *sink)
+{
+    if (sink->filter != NULL || sink->varying) {
+        return pdi_sink_put_any(sink);
+    }
+    sink->pending++;
+    return true;
+}
 
 #endif

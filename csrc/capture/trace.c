@@ -36,7 +36,7 @@ void pdi_trace_begin(struct pdi_trace *trace)
     trace->samples_repeated = trace->samples_presync = 0;
     trace->samples_missing = 0;
     trace->samples_filled = 0;
-    trace->evicted = trace->forgotten = 0;
+    trace->evicted = trace->forgotten = trace->names_gone = 0;
     trace->event_count = 0;
     /* what was never taken need not be touched */
     for (uint32_t i = 0; i < trace->party_slots.fresh; i++) {

@@ -282,11 +282,12 @@ struct pdi_trace {
     struct pdi_pages sent_pages, name_pages;
     struct pdi_slots party_slots, flow_slots, acker_slots, missing_slots, session_slots,
         resource_slots, histogram_slots;
-    int64_t latest_ns;  /* of all packets; PDI_NONE64: there was none */
-    int64_t lease_ns;   /* the longest that was announced */
-    int64_t stopped_ns; /* time in which nothing came from anybody for longer than that */
-    uint64_t evicted;   /* tally */
-    uint64_t forgotten; /* names, ackers or missing numbers for which there was no room; tally */
+    int64_t latest_ns;   /* of all packets; PDI_NONE64: there was none */
+    int64_t lease_ns;    /* the longest that was announced */
+    int64_t stopped_ns;  /* time in which nothing came from anybody for longer than that */
+    uint64_t evicted;    /* tally */
+    uint64_t forgotten;  /* names, ackers or missing numbers for which there was no room; tally */
+    uint64_t names_gone; /* declarations of names that no longer hold; tally */
     /* the last packet, whose parties nobody sweeps away, and the last message */
     uint32_t busy[2];
     uint64_t packet_number;

@@ -67,6 +67,7 @@ void pdi_resource_free(struct pdi_trace *trace, uint32_t index)
         trace->listener.resource_goes(trace->listener.context, index);
     }
     uint64_t any = any_key(resource->space, resource->rid), last;
+    trace->names_gone++;
     (void)pdi_map_remove(&trace->resource_of, resource->key);
     if (pdi_map_get(&trace->rid_of, any, &last) && last == index) {
         (void)pdi_map_remove(&trace->rid_of, any);

@@ -1555,6 +1555,7 @@ typedef struct {
     int64_t missing;
     uint64_t parties, flows, sessions, resources;
     uint64_t evicted, forgotten, doubles;
+    uint64_t names_gone; /* declarations of names that no longer hold */
     uint64_t rows;
 } pyddsi_scan_facts;
 

@@ -269,6 +269,9 @@ def _take(found: Found, scan: Scan, file: int) -> None:
     found.flows = added((*found.flows, *_told(scan, "flows")), ("flow",))
     names = names_of(_told(scan, "resources"))
     rates = added(_told(scan, "rates"), ("rid",))
+    if not scan.facts().names_gone:
+        found.add_rates(rates, names)
+        return
     found.add_rates((row for row in rates if row["rid"] is None or row["rid"] in names), names)
     found.unnamed += [
         row | {"recording": file}
