@@ -1,7 +1,8 @@
 """
 A stream beside a recorder, for minutes or hours, and its driver killed all the time: what was recorded is in the Parquet files, each row once.
 
-    python -m tests.spark.follow 60                   an hour of `pyddsi record` with a ring under load; a kill every minute
+    python -m tests.spark.follow 60                   an hour of `pyddsi record` with a ring under load; a kill every minute,
+                                                      once a batch is done
     python -m tests.spark.follow 5 --kill 30          five minutes, a kill every half
     python -m tests.spark.follow 5 --copies           recordings of three hosts that are copied there side by side, in pieces, times kept
 
@@ -84,6 +85,11 @@ def _kill(driver: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
+
+
+def _batches(room: Path) -> int:
+    """How many are done: a driver that is killed before its first one would never get on, on a machine that is busy enough."""
+    return sum(path.name.isdigit() for path in (room / "checkpoint").glob("commits/*"))
 
 
 # ---- those who fill the folder ----
@@ -179,16 +185,16 @@ def follow(room: Path, options: argparse.Namespace, ends: ExitStack) -> int:
     others = [] if copies else _record(room, 60 * minutes, options.rate, options.ring)
     for one in others:
         ends.callback(one.kill)
-    driver = _driver(room)
+    driver, done = _driver(room), 0
     ends.callback(lambda: _kill(driver))
     next_kill = time.monotonic() + every
     while time.monotonic() < until or any(thread.is_alive() for thread in threads):
         if not copies:
             _keep(room)
-        if time.monotonic() >= next_kill:
+        if time.monotonic() >= next_kill and (now := _batches(room)) > done:
             _kill(driver)
             kills += 1
-            driver = _driver(room)
+            driver, done = _driver(room), now
             next_kill = time.monotonic() + every
         elif driver.poll() is not None:
             print(f"the driver has ended by itself, see {room / 'driver.log'}", flush=True)
