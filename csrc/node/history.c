@@ -330,8 +330,9 @@ bool pdi_history_serve(struct pdi_node *node, uint32_t peer, uint8_t space, uint
     struct pdi_puller *question = question_of(node, peer, space, id);
     struct pdi_conduit *conduit = pdi_node_unicast(node, peer);
     bool best = false;
-    if (question == NULL || !conduit->open) {
-        return true;
+    bool gone = question == NULL || !conduit->open;
+    if (gone || conduit->skips) {
+        return gone;
     }
     for (uint32_t i = 0; i < node->pullers_used; i++) {
         struct pdi_puller *taker = &node->pullers[i];

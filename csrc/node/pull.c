@@ -104,6 +104,9 @@ bool pdi_shelf_serve(struct pdi_node *node, struct pdi_puller *puller, pdi_time 
     struct pdi_conduit *conduit = pdi_node_unicast(node, puller->peer);
     uint64_t reason = reason_of(puller);
     const struct pdi_shelved *shelved = shelved_from(node, publisher, puller->next);
+    if (conduit->skips) {
+        return false; /* it is first told of those that it goes without, and they are older */
+    }
     while (conduit->open && puller->left != 0 && shelved != NULL &&
            shelved->serial < puller->until) { /* at most shelf_max */
         pyddsi_bytes payload = {node->shelf_memory + (size_t)shelved->page * PDI_SHELF_PAGE,

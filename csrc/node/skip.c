@@ -9,8 +9,9 @@
  *
  * What was in the window stays there, so declarations are not lost, and reaches the peer in order when it goes on. Then comes the
  * hole in the numbers, as large as the samples that it went without: by a SYNCH the peer knows that these will not come, and writes
- * them down (GAP), as a slow member of a group does. Here are written: what a hole may not be large enough for, what a peer that
- * ends its session had still to be told, and everything of a zhe, which reports nothing.
+ * them down (GAP), as a slow member of a group does. What is kept for it (pull.c) waits behind the hole, since it is newer.
+ * Here are written: what a hole may not be large enough for, what a peer that ends its session had still to be told, and
+ * everything of a zhe, which reports nothing.
  *
  * The only reader of all that its publisher has holds up nobody else, and is waited for. A sample that goes out piece by piece
  * cannot go on without one of those that have its beginning: there the session ends, and begins anew.
