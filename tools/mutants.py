@@ -225,6 +225,13 @@ MUTANTS = [
         "stopped",
     ),
     Mutant(
+        "lane: puts that wait for a larger one wait for as long as one reader stays away",
+        "api",
+        "if (!all && now < of->growing) {",
+        "if (!all) {",
+        "growing",
+    ),
+    Mutant(
         "session: housekeeping is not told what receiving leaves to it",
         "api",
         "early = early || session->later < session->planned || pdi_node_path_due(session->node) || "
