@@ -157,11 +157,58 @@ int pdi_session_open_port(pyddsi_session *session, char *text)
     return PYDDSI_OK;
 }
 
+/* Where a session can be reached. */
+enum { PLACES_MAX = 8, PLACES_UDP = 4 };
+
+struct places {
+    pyddsi_endpoint list[PLACES_MAX];
+    uint32_t count;
+};
+
+static void add_place(struct places *places, const pyddsi_endpoint *ip,
+                      const pyddsi_endpoint *listener)
+{
+    bool link_local = listener->kind == PDI_STREAM_TCP6 && ip->ip[0] == 0xfe &&
+                      (ip->ip[1] & 0xc0) == 0x80; /* it has a meaning on its own link alone */
+    if (places->count < PLACES_MAX && !link_local) {
+        places->list[places->count] = *ip;
+        places->list[places->count].kind = listener->kind;
+        places->list[places->count++].port = listener->port;
+    }
+}
+
+/* One that listens at all addresses of this machine has each of them. */
+static void add_listener(struct places *places, const pyddsi_endpoint *listener)
+{
+    struct pdi_port_interface list[PDI_PORT_INTERFACES_MAX];
+    uint32_t count = 0;
+    if (listener->kind != PDI_STREAM_TCP4 && listener->kind != PDI_STREAM_TCP6) {
+        return; /* others cannot use a path */
+    }
+    if (is_placed(listener)) {
+        add_place(places, listener, listener);
+        return;
+    }
+    (void)pdi_port_interfaces(list, PDI_PORT_INTERFACES_MAX, &count);
+    for (int loopback = 0; loopback < 2; loopback++) { /* what others can use first */
+        for (uint32_t i = 0; i < count; i++) {
+            if (list[i].up && list[i].loopback == (loopback != 0) &&
+                list[i].address.kind + 10 == listener->kind) {
+                add_place(places, &list[i].address, listener);
+            }
+        }
+    }
+}
+
 void pdi_session_places(pyddsi_session *session)
 {
-    pyddsi_endpoint places[1 + PDI_PORT_WAYS_MAX];
-    uint32_t count = pdi_port_addresses(session->port, places, 1 + PDI_PORT_WAYS_MAX);
-    pdi_node_places(session->node, places, count);
+    struct places found = {0};
+    bool listens = session->options.listen_count != 0;
+    found.count = pdi_port_addresses(session->port, found.list, listens ? PLACES_UDP : PLACES_MAX);
+    for (uint32_t i = 0; i < session->options.listen_count; i++) {
+        add_listener(&found, &session->options.listen[i]);
+    }
+    pdi_node_places(session->node, found.list, found.count);
 }
 
 static void count_links(pyddsi_session *session, pyddsi_session_counts *counts)

@@ -200,6 +200,11 @@ int pdi_streams_send(struct pdi_streams *streams, const pyddsi_endpoint *to, con
     pdi_lock_take(&streams->lock);
     int status = pdi_stream_same(to, &all) ? send_all(streams, data, size, more)
                                            : send_one(streams, to, data, size, more);
+    if (status == -ENOTCONN && size == streams->greeting_size &&
+        memcmp(data, streams->greeting, size) == 0 && pdi_stream_aimed(to) &&
+        pdi_stream_link_call(streams, to)) {
+        status = PYDDSI_OK;
+    }
     pdi_lock_give(&streams->lock);
     return status;
 }

@@ -6,12 +6,13 @@
  *     one epoll descriptor: sockets, listeners, a timer ─────┘  which the port waits for
  *
  * The core knows packets and endpoints. So a connection is an endpoint here, and a frame is a packet: what is sent to
- * tcp/10.0.0.1:7447 goes into the connection of that name, and what comes out of it came from there. Four things are
+ * tcp/10.0.0.1:7447 goes into the connection of that name, and what comes out of it came from there. Five things are
  * different from datagrams, and this is all that anybody else needs to know of them:
  *
  *     to tcp/0.0.0.0:0   all connections that are live, as zhe has it; the core looks for peers there
  *     a packet of 0 bytes   from an endpoint: its connection is over, and whatever was sent there may be lost
  *     AGAIN   of send: the peer does not read, and what waits for it has no more room; the packet is lost, as on a wire
+ *     the greeting, to where no connection leads   makes one (PDI_STREAM_CALLS_MAX at one time); it is not made again
  *     a CLOSE   is the last thing that is said on a connection: behind it the connection is closed, as zhe does it
  *
  * A connection:
@@ -50,7 +51,8 @@
 #define PDI_STREAM_IN_BYTES    (UINT32_C(64) << 10) /* received, and not yet taken, of each */
 #define PDI_STREAM_OUT_BYTES                                                                       \
     (UINT32_C(512) << 10) /* to be sent, of each, beside the kernel's buffer */
-#define PDI_STREAM_GREETING 16U
+#define PDI_STREAM_GREETING  16U
+#define PDI_STREAM_CALLS_MAX 32U /* connections to addresses that peers have told */
 
 enum pdi_stream_kind { PDI_STREAM_TCP4 = 14, PDI_STREAM_TCP6 = 16, PDI_STREAM_UNIX = 20 };
 

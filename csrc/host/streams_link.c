@@ -62,15 +62,21 @@ void pdi_stream_link_live(struct pdi_streams *streams, struct pdi_stream_link *l
     link->state = PDI_STREAM_LIVE;
     link->failed = 0;
     link->since = now;
-    link->due = now + PDI_STREAM_IDLE;
+    link->due = now + (link->called && !link->heard ? PDI_STREAM_PATIENCE : PDI_STREAM_IDLE);
     streams->counts.live++;
     pdi_stream_arm(streams, link->due);
 }
 
-/* It is over, or an attempt has failed: the next one is later. */
+/* It is over, or an attempt has failed: the next one is later; but one that is not of a peer that was named is free. */
 static void put_off(struct pdi_streams *streams, struct pdi_stream_link *link, pdi_time now)
 {
     pdi_stream_link_hang_up(streams, link);
+    if (!link->ours) {
+        free(link->in);
+        free(link->out);
+        *link = (struct pdi_stream_link){.fd = -1};
+        return;
+    }
     link->state = PDI_STREAM_WAITING;
     if (link->aim.kind != 0) {
         link->where = link->aim;
@@ -118,6 +124,30 @@ void pdi_stream_link_connect(struct pdi_streams *streams, struct pdi_stream_link
     if (made) {
         pdi_stream_link_answered(streams, link, now);
     }
+}
+
+bool pdi_stream_link_call(struct pdi_streams *streams, const pyddsi_endpoint *where)
+{
+    struct pdi_stream_link *link = NULL;
+    uint32_t called = 0;
+    for (uint32_t i = 0; i < PDI_STREAMS_MAX; i++) {
+        struct pdi_stream_link *one = &streams->links[i];
+        bool known = one->state != PDI_STREAM_FREE && pdi_stream_same(&one->where, where);
+        called += known ? PDI_STREAM_CALLS_MAX : one->called;
+        link = link == NULL && i >= streams->ours && one->state == PDI_STREAM_FREE ? one : link;
+    }
+    if (link == NULL || called >= PDI_STREAM_CALLS_MAX || !tcp(where)) {
+        return false;
+    }
+    *link = (struct pdi_stream_link){.fd = -1,
+                                     .state = PDI_STREAM_WAITING,
+                                     .called = true,
+                                     .where = *where,
+                                     .due = pdi_clock_now(),
+                                     .in = link->in,
+                                     .out = link->out};
+    pdi_stream_arm(streams, link->due);
+    return true;
 }
 
 void pdi_stream_link_answered(struct pdi_streams *streams, struct pdi_stream_link *link,
@@ -206,12 +236,6 @@ void pdi_stream_link_end(struct pdi_streams *streams, struct pdi_stream_link *li
 {
     pdi_stream_link_hang_up(streams, link);
     link->in_at = link->in_end = 0;
-    if (!link->ours) {
-        free(link->in);
-        free(link->out);
-        *link = (struct pdi_stream_link){.fd = -1};
-        return;
-    }
     if (link->since != 0 && now - link->since >= PDI_STREAM_PATIENCE) {
         link->pause_ms = PDI_STREAM_PAUSE_MS; /* one that refuses us would have ended it before */
     }

@@ -32,8 +32,8 @@
 
 enum pdi_stream_state {
     PDI_STREAM_FREE,
-    PDI_STREAM_WAITING,    /* ours: until the pause is over */
-    PDI_STREAM_CONNECTING, /* ours */
+    PDI_STREAM_WAITING,    /* ours, called: until the pause is over */
+    PDI_STREAM_CONNECTING, /* ours, called */
     PDI_STREAM_FRESH,      /* theirs: nothing was heard yet */
     PDI_STREAM_LIVE,
     PDI_STREAM_CLOSING, /* CLOSE was said: what comes is thrown away */
@@ -44,7 +44,8 @@ struct pdi_stream_link {
     /* changed by the receive thread under the lock; read by senders under it */
     int fd;
     uint8_t state;
-    bool ours;
+    bool ours;       /* to a peer that was named: made again and again */
+    bool called;     /* made by us, to an address that another peer has told */
     uint8_t peer;    /* ours: its place among those that were named */
     uint32_t failed; /* attempts since it was there, and */
     int code;        /* why the last one did */
@@ -137,6 +138,9 @@ void pdi_stream_arm(struct pdi_streams *streams, pdi_time due);
 /* Begins to connect; or waits, if that fails at once. */
 void pdi_stream_link_connect(struct pdi_streams *streams, struct pdi_stream_link *link,
                              pdi_time now);
+/* A connection to where none was named, with what the node sends there as its greeting. False: there is one, or no room. From
+ * any thread. */
+bool pdi_stream_link_call(struct pdi_streams *streams, const pyddsi_endpoint *where);
 /* The answer to our call is there. */
 void pdi_stream_link_answered(struct pdi_streams *streams, struct pdi_stream_link *link,
                               pdi_time now);

@@ -11,29 +11,66 @@
  *
  * Of whom. Only of peers that the teller has a session with, at the address from which their packets come; so a chain of
  * nodes finds together link by link, and what an entry says was true a moment ago. And only if one of the two hears no
- * group of ours: those who hear it meet there, and on a network with multicast nothing is told at all. A peer behind a
+ * group of ours: those who hear it meet there, and on a network with multicast nothing is told of others. A peer behind a
  * connection (TCP, a Unix socket) has no address that others can use; but each session has a UDP socket, too, and tells its
  * peers where that is, under its own id. By the same entries a machine with several networks says that all of its
  * addresses are one peer: what comes from them is of its session (receive.c).
+ *
+ * Where a node listens for TCP connections it tells as well (tcp/ in the place of udp/), and its peers pass that on. A node that
+ * has connections calls there when a peer has no UDP address, or does not answer there (UDP_FIRST); if both listen, the one with
+ * the lower id first, so that they do not call each other at the same time. To the node a call is a SCOUT like any other: the
+ * driver makes the connection that it needs (host/streams.h).
  *
  * When. As soon as somebody has come, some times more, since a packet may be lost, and every eighth look for peers.
  *
  * What it can cost. An entry is tried with a SCOUT, a packet of two bytes, a few times with growing pauses; at most
  * PDI_PROBES_MAX of them leave between two looks for peers, whatever is told: nobody can have a third flooded. The table has
  * PDI_HEARD_MAX entries; if it is full, the one that was tried most often goes. So a peer that tells of a million addresses
- * delays the meeting of others, and has no other effect. Groups, broadcast and nowhere are no addresses of a peer.
+ * delays the meeting of others, and has no other effect. Groups, broadcast and nowhere are no addresses of a peer, nor are
+ * connections of this machine one of a peer on another.
  */
 #include "node/state.h"
 #include "wire/encode.h"
 #include "wire/list.h"
 
-enum { ENTRY_MAX = 2 * PYDDSI_ID_MAX + 1 + PDI_ENDPOINT_TEXT_MAX, ROUNDS = 3, SELDOM = 8 };
+enum { TCP = PDI_ENDPOINT_TCP4 - PDI_ENDPOINT_UDP4 };
+enum {
+    ENTRY_MAX = 2 * PYDDSI_ID_MAX + 1 + PDI_ENDPOINT_TEXT_MAX,
+    ROUNDS = 3,
+    SELDOM = 8,
+    UDP_FIRST = 2
+};
 
 /* ---- in ---- */
 
 static int digit(uint8_t c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The same place for datagrams. */
+static pyddsi_endpoint plain(const pyddsi_endpoint *where)
+{
+    pyddsi_endpoint same = *where;
+    same.kind = (uint8_t)(same.kind - (pdi_endpoint_is_stream(where) ? TCP : 0));
+    return same;
+}
+
+/* Reads udp/ADDRESS:PORT, or tcp/. */
+static bool place_read(const char *text, size_t size, pyddsi_endpoint *where)
+{
+    char udp[PDI_ENDPOINT_TEXT_MAX];
+    bool tcp = size > 4 && size <= sizeof udp && memcmp(text, "tcp/", 4) == 0;
+    if (tcp) {
+        memcpy(udp, text, size);
+        udp[0] = 'u';
+        udp[1] = 'd';
+    }
+    if (pdi_endpoint_parse(tcp ? udp : text, size, where) != PYDDSI_OK) {
+        return false;
+    }
+    where->kind = (uint8_t)(where->kind + (tcp ? TCP : 0));
+    return true;
 }
 
 /* Reads an entry. False: it is none. */
@@ -52,20 +89,40 @@ static bool entry_in(pyddsi_bytes text, struct pdi_heard *heard)
         }
         heard->id[i / 2] = (uint8_t)(heard->id[i / 2] << 4 | value);
     }
-    return pdi_endpoint_parse((const char *)at + 1, text.size - digits - 1, &heard->where) ==
-           PYDDSI_OK;
+    return place_read((const char *)at + 1, text.size - digits - 1, &heard->where);
 }
 
-/* Whether somebody could be there. */
-static bool fit(const pyddsi_endpoint *where)
+/* Whether nobody on another machine can be there. A Unix socket leads nowhere else. */
+static bool on_loopback(const pyddsi_endpoint *where)
+{
+    static const uint8_t loopback6[16] = {[15] = 1};
+    pyddsi_endpoint same = plain(where);
+    return same.kind == PDI_ENDPOINT_UDP4   ? same.ip[0] == 127
+           : same.kind == PDI_ENDPOINT_UDP6 ? memcmp(same.ip, loopback6, sizeof loopback6) == 0
+                                            : pdi_endpoint_is_stream(where);
+}
+
+/* Whether somebody could be there of whom this peer tells. */
+static bool fit(const struct pdi_node_peer *teller, const pyddsi_endpoint *where)
 {
     static const uint8_t all[4] = {255, 255, 255, 255};
-    bool group =
-        where->kind == PDI_ENDPOINT_UDP4 ? (where->ip[0] & 0xf0) == 0xe0 : where->ip[0] == 0xff;
-    bool nowhere = where->ip[0] == 0 &&
-                   (where->kind == PDI_ENDPOINT_UDP4 || (where->ip[1] == 0 && where->ip[15] == 0));
-    bool broadcast = where->kind == PDI_ENDPOINT_UDP4 && memcmp(where->ip, all, 4) == 0;
-    return where->port != 0 && !group && !nowhere && !broadcast;
+    bool v4 = plain(where).kind == PDI_ENDPOINT_UDP4;
+    bool group = v4 ? (where->ip[0] & 0xf0) == 0xe0 : where->ip[0] == 0xff;
+    bool nowhere = where->ip[0] == 0 && (v4 || (where->ip[1] == 0 && where->ip[15] == 0));
+    bool broadcast = v4 && memcmp(where->ip, all, 4) == 0;
+    bool inward =
+        pdi_endpoint_is_stream(where) && on_loopback(where) && !on_loopback(&teller->endpoint);
+    return where->port != 0 && !group && !nowhere && !broadcast && !inward;
+}
+
+/* Whether the driver makes connections. */
+static bool calls(const struct pdi_node *node)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < node->config.asked_count; i++) {
+        any = any || pdi_endpoint_is_stream(&node->config.asked[i]);
+    }
+    return any;
 }
 
 /* An address of the peer itself. */
@@ -85,10 +142,30 @@ static bool same_id(const struct pdi_heard *heard, const uint8_t *id, size_t siz
     return heard->id_size == size && memcmp(heard->id, id, size) == 0;
 }
 
+/* Whether a connection is not made yet: the peer may answer by UDP; or it is for the peer to call us. */
+static bool later(const struct pdi_node *node, struct pdi_heard *heard)
+{
+    bool udp = false;
+    for (uint32_t i = 0; i < PDI_HEARD_MAX; i++) {
+        const struct pdi_heard *one = &node->heard[i];
+        udp = udp || (same_id(one, heard->id, heard->id_size) && one->tries < UDP_FIRST &&
+                      !pdi_endpoint_is_stream(&one->where));
+    }
+    size_t least = heard->id_size < node->config.id_size ? heard->id_size : node->config.id_size;
+    bool higher = memcmp(heard->id, node->config.id, least) < 0;
+    bool theirs = !udp && higher && node->listens && heard->tries < UDP_FIRST;
+    heard->tries = (uint8_t)(heard->tries + theirs);
+    return udp || theirs;
+}
+
 static void probe(struct pdi_node *node, struct pdi_heard *heard)
 {
     if (node->probes_left == 0) {
         return; /* a later look for peers has room for it */
+    }
+    if (pdi_endpoint_is_stream(&heard->where) && later(node, heard)) {
+        heard->wait = (uint8_t)(1U + heard->tries);
+        return;
     }
     node->probes_left--;
     heard->tries++;
@@ -124,7 +201,7 @@ void pdi_gossip_input(struct pdi_node *node, uint32_t peer, pyddsi_list locators
     bool first = true;
     while (pdi_list_locator(&locators, &locator) == PYDDSI_OK) { /* the message's bytes at most */
         struct pdi_heard heard;
-        if (!entry_in(locator.text, &heard) || !fit(&heard.where)) {
+        if (!entry_in(locator.text, &heard) || !fit(who, &heard.where)) {
             pdi_drop(node, PYDDSI_AT_INPUT, PYDDSI_BY_UNSUPPORTED, 0, 0, 1, now);
             return;
         }
@@ -134,6 +211,8 @@ void pdi_gossip_input(struct pdi_node *node, uint32_t peer, pyddsi_list locators
                 first = false;
             }
             place_in(node, who, &heard.where);
+        } else if (pdi_endpoint_is_stream(&heard.where) && !calls(node)) {
+            continue;
         } else if (!same_id(&heard, node->config.id, node->config.id_size) &&
                    pdi_session_find(node, &heard.where) == PDI_NONE &&
                    pdi_session_find_id(node, heard.id, heard.id_size) == PDI_NONE) {
@@ -156,7 +235,8 @@ bool pdi_gossip_seeks(const struct pdi_node *node, const uint8_t *id, size_t siz
 
 uint32_t pdi_gossip_find(const struct pdi_node *node, const pyddsi_endpoint *from)
 {
-    for (uint32_t peer = 0; node->has_places && peer < node->peers_used; peer++) {
+    bool any = node->has_places && !pdi_endpoint_is_stream(from); /* a connection is one peer's */
+    for (uint32_t peer = 0; any && peer < node->peers_used; peer++) {
         const struct pdi_node_peer *who = &node->peers[peer];
         for (uint32_t i = 0; i < PDI_PLACES_MAX && who->places[i].kind != 0; i++) {
             if (pdi_endpoint_equal(&who->places[i], from) && pdi_session_established(node, peer)) {
@@ -175,14 +255,6 @@ bool pdi_node_knows(const struct pdi_node *node, const pyddsi_endpoint *where)
 }
 
 /* ---- out ---- */
-
-static bool on_loopback(const pyddsi_endpoint *where)
-{
-    return where->kind == PDI_ENDPOINT_UDP4   ? where->ip[0] == 127
-           : where->kind == PDI_ENDPOINT_UDP6 ? where->ip[0] == 0 && where->ip[15] == 1
-           : where->kind == PDI_ENDPOINT_TCP4 ? where->ip[0] == 127
-                                              : pdi_endpoint_is_stream(where);
-}
 
 /* Whether this peer takes what we tell. */
 static bool takes(const struct pdi_node *node, uint32_t peer)
@@ -209,7 +281,13 @@ static bool add(pyddsi_list *list, uint8_t *memory, size_t room, const uint8_t *
         text[size++] = (uint8_t)digits[id[i] & 15];
     }
     text[size++] = '@';
-    size += pdi_endpoint_print(where, (char *)text + size, sizeof text - size);
+    pyddsi_endpoint same = plain(where);
+    size_t begin = size;
+    size += pdi_endpoint_print(&same, (char *)text + size, sizeof text - size);
+    if (pdi_endpoint_is_stream(where)) {
+        text[begin] = 't';
+        text[begin + 1] = 'c';
+    }
     pyddsi_locator locator = {{text, size}};
     if (list->size + size + 2 > room ||
         pdi_encode_locator(&locator, memory, room, &list->size, &fault) != PYDDSI_OK) {
@@ -241,9 +319,10 @@ pyddsi_list pdi_gossip_write(const struct pdi_node *node, const struct pdi_reply
             continue;
         }
         bool behind = pdi_endpoint_is_stream(&who->endpoint);
-        for (uint32_t k = 0; k < (behind ? PDI_PLACES_MAX : 1U); k++) {
-            const pyddsi_endpoint *where = behind ? &who->places[k] : &who->endpoint;
-            if (where->kind != 0 && (near || !on_loopback(where)) &&
+        for (uint32_t k = 0; k <= PDI_PLACES_MAX; k++) { /* its endpoint, and those that it told */
+            const pyddsi_endpoint *where = k == 0 ? &who->endpoint : &who->places[k - 1];
+            bool useful = k == 0 ? !behind : behind || pdi_endpoint_is_stream(where);
+            if (where->kind != 0 && useful && (near || !on_loopback(where)) &&
                 !add(&list, memory, room, who->id, who->id_size, where)) {
                 return list; /* the next round begins elsewhere */
             }
@@ -255,7 +334,7 @@ pyddsi_list pdi_gossip_write(const struct pdi_node *node, const struct pdi_reply
 static void tell(struct pdi_node *node, uint32_t peer, uint32_t first)
 {
     bool something =
-        node->places_count > 1 ||
+        node->places_count > 1 || node->listens ||
         (node->places_count != 0 && pdi_endpoint_is_stream(&node->peers[peer].endpoint));
     for (uint32_t i = 0; !something && i < node->peers_used; i++) {
         something = apart(node, peer, i);
@@ -312,5 +391,9 @@ void pdi_node_places(struct pdi_node *node, const pyddsi_endpoint *places, uint3
 {
     node->places_count = count < PDI_PLACES_MAX ? count : PDI_PLACES_MAX;
     memcpy(node->places, places, node->places_count * sizeof *places);
+    node->listens = 0;
+    for (uint32_t i = 0; i < node->places_count; i++) {
+        node->listens = node->listens || pdi_endpoint_is_stream(&places[i]);
+    }
     node->tell_rounds = ROUNDS;
 }

@@ -138,7 +138,8 @@ int pdi_node_end(struct pdi_node *node, uint32_t handle, int drop, pdi_time now)
 void pdi_node_flush(struct pdi_node *node, pdi_time now);
 /* Whether a publisher's samples are sent until they are acknowledged. */
 bool pdi_node_reliable(const struct pdi_node *node, uint32_t handle);
-/* Where packets reach us: the addresses of our UDP socket. Peers that cannot see it are told (gossip.c). */
+/* Where packets reach us: the addresses of our UDP socket, and then those at which we listen for TCP connections. Peers that
+ * cannot see them are told (gossip.c). */
 void pdi_node_places(struct pdi_node *node, const pyddsi_endpoint *places, uint32_t count);
 /* Whether there is a session with a peer at this address, or at one that it told as its own. */
 bool pdi_node_knows(const struct pdi_node *node, const pyddsi_endpoint *where);

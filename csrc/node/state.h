@@ -57,7 +57,7 @@
 #define PDI_HEARD_MAX   64U /* places of peers that others have told, and that are being tried */
 #define PDI_PROBES_MAX  8U  /* of these in one look for peers */
 #define PDI_PROBE_TRIES 8U  /* of one of these */
-#define PDI_PLACES_MAX  4U  /* addresses of one peer that it told itself, and of our own */
+#define PDI_PLACES_MAX  8U  /* addresses of one peer that it told itself, and of our own */
 #define PDI_SCRATCH_ENTRIES 2048U /* for loans, and for best effort that leaves in pieces to many */
 #define PDI_LOANS_MAX       64U
 #define PDI_ROUTE_CACHE     256U /* a power of two */
@@ -569,6 +569,7 @@ struct pdi_node {
     uint8_t probes_left; /* until the next one */
     uint8_t tell_rounds; /* looks at which every peer is told of the others */
     uint8_t has_places;  /* some peer has told places of its own */
+    uint8_t listens;     /* there are connections among ours */
     struct pdi_reply replies[PDI_REPLIES_MAX];
     uint32_t reply_head, reply_tail;
     struct pdi_chore chores[PDI_CHORES_MAX];

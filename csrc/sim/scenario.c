@@ -75,6 +75,8 @@ static const struct pdi_scenario scenarios[] = {
     {"client", "clients and their broker", pdi_scenario_client, NULL},
     {"star", "without multicast, each knows of one other, and all meet", pdi_scenario_star,
      pdi_scenario_star_run},
+    {"calls", "each node has a connection to one other; they tell where they listen, and all meet",
+     pdi_scenario_calls, pdi_scenario_star_run},
     {"hostile", "a stranger sends whatever he likes", pdi_scenario_hostile, NULL},
     {"impostor", "a stranger says that he is one of the nodes, as they said it",
      pdi_scenario_impostor, NULL},

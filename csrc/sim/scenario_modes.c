@@ -1,4 +1,5 @@
 /* scenario_modes.c - scenarios about modes of subscriptions and about other kinds of nodes. */
+#include "base/endpoint.h"
 #include "sim/scenario_draw.h"
 
 /* ---- pull: 002-13, 002-122 ---- */
@@ -174,6 +175,50 @@ void pdi_scenario_star(struct pdi_play *play)
     }
     if (chance(play, 1, 3)) /* one that is known of comes back */
         (void)pdi_play_fault(play, PDI_FAULT_RESTART, 0, 1, between(play, 500, 1500) * MS);
+}
+
+/* The same by connections: datagrams reach nobody, or some. One node does not listen, or all do. */
+void pdi_scenario_calls(struct pdi_play *play)
+{
+    pyddsi_sim_link link = pdi_scenario_good_link(play), filtered = link;
+    int count = (int)between(play, 3, 7);
+    int deaf = (int)between(play, 1, (uint64_t)count); /* of count nodes the last: none */
+    play->config.lease_ms = 2000;
+    filtered.mtu = 1;
+    for (int i = 0; i < count; i++) {
+        pyddsi_config config = play->config;
+        int knows = (int)between(play, 0, (uint64_t)i);
+        config.scout_to = (pyddsi_endpoint){/* a group in which nobody else is */
+                                            .kind = 4,
+                                            .ip = {239, 255, 9, (uint8_t)(i + 1)},
+                                            .port = 7447};
+        config.multicasts = 0;
+        config.asked_count = 1;
+        config.asked[0] = (pyddsi_endpoint){.kind = PDI_ENDPOINT_TCP4}; /* all connections */
+        knows = knows < i && knows != deaf ? knows : 0;
+        if (i != 0)
+            config.asked[config.asked_count++] = pdi_world_listener(&play->world, knows);
+        (void)pdi_play_node(play, &config);
+        pdi_world_places(&play->world, i, i != deaf);
+    }
+    pdi_scenario_links(play, &filtered);
+    for (int a = 0; a < count; a++) {
+        for (int b = 0; b < a; b++) {
+            if (chance(play, 1, 4)) {
+                (void)pdi_world_link_set(&play->world, a, b, &link);
+                (void)pdi_world_link_set(&play->world, b, a, &link);
+            }
+        }
+    }
+    uint64_t writers = between(play, 1, 3);
+    for (uint64_t id = 1; id <= writers; id++) {
+        int from = any_node(play, count);
+        pdi_scenario_writer(play, from, id)->options.way = PYDDSI_WAY_EACH;
+        for (int to = 0; to < count; to++) {
+            if (to != from)
+                (void)pdi_scenario_reader(play, to, id);
+        }
+    }
 }
 
 void pdi_scenario_star_run(struct pdi_play *play)

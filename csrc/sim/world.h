@@ -20,6 +20,9 @@
  *   - A node is entered only through pdi_world_enter and left through pdi_world_leave, which drains its output.
  *   - Random numbers of a link are drawn for that link alone, so a packet more on one link changes nothing on others.
  *
+ * Connections lose nothing and have no end but a crash: the first packet to where a node listens makes one. Links of datagrams fail as
+ * they are told to beside them.
+ *
  * Memory comes from malloc: the simulator is no part of the core. A world that finds no memory, or a node that does
  * what no node may do (output without end, ticks without time going on), says so in `fault` and stands still.
  *
@@ -29,6 +32,7 @@
 #define PDI_SIM_WORLD_H
 
 #include "base/atomic.h"
+#include "base/bitset.h"
 #include "base/heap.h"
 #include "base/rand.h"
 #include "base/time.h"
@@ -43,6 +47,8 @@
 #define PDI_WORLD_HELD_MAX    1000U   /* packets that wait for a paused node; one more is lost */
 #define PDI_WORLD_PORT        50000U
 #define PDI_WORLD_GROUP_PORT  7447U
+#define PDI_WORLD_LISTEN_PORT 7448U  /* where a node listens for connections, */
+#define PDI_WORLD_CALL_PORT   20000U /* and where one to node n comes from: n more */
 
 /* Where the items of the heap begin: nodes, then timers, then packets. */
 #define PDI_WORLD_ITEM_TIMER  ((uint32_t)PYDDSI_SIM_NODES_MAX)
@@ -61,7 +67,9 @@ struct pdi_world_node {
     uint32_t held;         /* how many wait */
     uint32_t ports;        /* how many it has used up */
     uint32_t lives;        /* how often it has been started */
-    pdi_time still_at;     /* how many steps it has made at this moment */
+    uint8_t listens;       /* others may connect to it; */
+    uint64_t calls[PDI_BITSET_WORDS(PYDDSI_SIM_NODES_MAX)]; /* to those it has connected */
+    pdi_time still_at; /* how many steps it has made at this moment */
     uint32_t still;
     struct pdi_sharing sharing;
     struct pdi_shared *shared; /* null: it shares no memory */
@@ -75,8 +83,9 @@ struct pdi_world_node {
 struct pdi_world_link {
     pyddsi_sim_link quality;
     struct pdi_rand rand;
-    pdi_time last[2]; /* when the latest packet in order arrives, to one and to a group */
-    pdi_time busy;    /* with a limited rate: until when earlier packets occupy the link */
+    pdi_time
+        last[3]; /* when the latest packet in order arrives, to one, to a group, by a connection */
+    pdi_time busy; /* with a limited rate: until when earlier packets occupy the link */
 };
 
 struct pdi_world_packet {
@@ -148,6 +157,10 @@ void pdi_world_fini(struct pdi_world *world);
 int pdi_world_add(struct pdi_world *world, const pyddsi_config *config, const char **text);
 int pdi_world_crash(struct pdi_world *world, int node);
 int pdi_world_restart(struct pdi_world *world, int node, int same_port);
+/* Tells a node where it can be reached; if it listens, by connections too. */
+void pdi_world_places(struct pdi_world *world, int node, int listens);
+/* Where a node listens. */
+pyddsi_endpoint pdi_world_listener(const struct pdi_world *world, int node);
 /* Its packets come from another address from now on, and what is sent to the old one is lost. told: it knows. */
 int pdi_world_move(struct pdi_world *world, int node, int told);
 int pdi_world_pause(struct pdi_world *world, int node, pdi_time duration);

@@ -1,10 +1,12 @@
-/* world_net.c - what happens to a packet between two nodes. */
+/* world_net.c - what happens to a packet between two nodes. It is long, since datagrams and connections share the pool of what is
+ * under way. */
 #include "sim/world.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "base/endpoint.h"
 
 #define PPM           1000000U
 #define REORDER_MIN   (20 * PDI_TIME_US)
@@ -136,7 +138,8 @@ static void launch(struct pdi_world *world, struct pdi_world_link *link,
     packet->size = (uint32_t)sent->size;
     packet->to = (uint32_t)to;
     packet->held = 0;
-    packet->port = is_group(&sent->target) ? 0 : sent->target.port;
+    bool connected = pdi_endpoint_is_stream(&sent->target) != 0;
+    packet->port = connected || is_group(&sent->target) ? 0 : sent->target.port;
     packet->source = sent->source;
     if (link != NULL && link->quality.corrupt_ppm != 0 && sent->size != 0 &&
         pdi_rand_chance(&link->rand, link->quality.corrupt_ppm, PPM)) {
@@ -213,6 +216,45 @@ static void cross(struct pdi_world *world, const struct pdi_world_sent *sent, in
     }
 }
 
+/* One packet through a connection, by the one who called or by the one who listens. */
+static int through(struct pdi_world *world, const struct pdi_world_sent *sent, int to, bool called)
+{
+    struct pdi_world_sent one = *sent;
+    struct pdi_world_link *link = &world->links[sent->from * world->links_stride + to];
+    const struct pdi_world_node *caller = &world->nodes[called ? sent->from : to];
+    if (world->nodes[to].node == NULL ||
+        !pdi_bitset_test(caller->calls, (uint32_t)(called ? to : sent->from)))
+        return 0;
+    one.source = pdi_world_listener(world, sent->from);
+    if (called)
+        one.source.port = (uint16_t)(PDI_WORLD_CALL_PORT + (uint32_t)to);
+    pdi_time at = world->now + link->quality.delay_ns;
+    at = at > link->last[2] ? at : link->last[2] + 1;
+    link->last[2] = at;
+    launch(world, NULL, &one, to, at, PYDDSI_SIM_DELIVERED);
+    return 1;
+}
+
+/* Through connections: to all who are there, to one who listens, or back to one who has called. Answers to how many. */
+static int by_stream(struct pdi_world *world, const struct pdi_world_sent *sent)
+{
+    static const pyddsi_endpoint all = {.kind = PDI_ENDPOINT_TCP4};
+    int to = sent->target.ip[3] - 1, count = 0;
+    if (pdi_endpoint_equal(&sent->target, &all)) {
+        for (to = 0; to < world->count; to++) {
+            count += through(world, sent, to, true) + through(world, sent, to, false);
+        }
+        return count;
+    }
+    if (to < 0 || to >= world->count || to == sent->from)
+        return 0;
+    if (sent->target.port != PDI_WORLD_LISTEN_PORT)
+        return through(world, sent, to, false);
+    if (world->nodes[to].node != NULL && world->nodes[to].listens)
+        pdi_bitset_set(world->nodes[sent->from].calls, (uint32_t)to);
+    return through(world, sent, to, true);
+}
+
 /* The node that a packet for one alone goes to; -1: none. */
 static int addressed(const struct pdi_world *world, const pyddsi_endpoint *target)
 {
@@ -242,7 +284,9 @@ void pdi_world_send(struct pdi_world *world, const struct pdi_world_sent *sent)
     pdi_world_digest(world, pdi_crc32c(0, sent->data, sent->size) ^ (uint64_t)sent->size << 32 ^
                                 (uint64_t)(sent->from + 1) << 48 ^ world->now << 20);
     world->numbers++;
-    if (is_group(&sent->target)) {
+    if (pdi_endpoint_is_stream(&sent->target)) {
+        heard = by_stream(world, sent);
+    } else if (is_group(&sent->target)) {
         for (int to = 0; to < world->count; to++) {
             if (to != sent->from && world->nodes[to].node != NULL &&
                 hears(&world->nodes[to].config, &sent->target)) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endpoint.h"
+
 #define STEP_MAX (INT64_MAX / 1024) /* of a clock: 104 days at once */
 
 static pyddsi_endpoint address(int node, uint32_t ports)
@@ -147,6 +149,10 @@ int pdi_world_crash(struct pdi_world *world, int node)
     pdi_shared_free(world->nodes[node].shared);
     world->nodes[node].shared = NULL;
     world->nodes[node].handles_count = 0;
+    memset(world->nodes[node].calls, 0, sizeof world->nodes[node].calls);
+    for (int other = 0; other < world->count; other++) {
+        pdi_bitset_clear(world->nodes[other].calls, (uint32_t)node);
+    }
     pdi_world_hasten(world, node, 0);
     world->nodes[node].paused_until = 0; /* nothing more waits for it */
     pdi_world_reschedule(world, node);
@@ -167,6 +173,24 @@ int pdi_world_restart(struct pdi_world *world, int node, int same_port)
     int status = start(world, node);
     pdi_world_leave(world, node);
     return status;
+}
+
+pyddsi_endpoint pdi_world_listener(const struct pdi_world *world, int node)
+{
+    pyddsi_endpoint listener = world->nodes[node].endpoint;
+    listener.kind = PDI_ENDPOINT_TCP4;
+    listener.port = PDI_WORLD_LISTEN_PORT;
+    return listener;
+}
+
+void pdi_world_places(struct pdi_world *world, int node, int listens)
+{
+    pyddsi_endpoint places[2] = {world->nodes[node].endpoint, pdi_world_listener(world, node)};
+    struct pdi_node *one = pdi_world_enter(world, node, NULL);
+    world->nodes[node].listens = listens != 0;
+    if (one != NULL)
+        pdi_node_places(one, places, listens ? 2 : 1);
+    pdi_world_leave(world, node);
 }
 
 int pdi_world_move(struct pdi_world *world, int node, int told)

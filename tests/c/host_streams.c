@@ -266,7 +266,7 @@ static void test_tcp(void)
     CHECK_EQ(counts_of(other).made, 1);
     CHECK_EQ(counts_of(one).live, 1);
     CHECK_EQ(counts_of(other).live, 1);
-    CHECK_EQ(send_to(one, tcp4(1), hello, sizeof hello), -ENOTCONN);
+    CHECK_EQ(send_to(one, tcp4(1), "x", 1), -ENOTCONN);
     gone(other);
     gone(one);
 }
@@ -415,7 +415,7 @@ static void test_hostile(void)
         uint8_t byte;
         CHECK(recv(fd, &byte, 1, 0) <= 0);
         close(fd);
-        CHECK_EQ(send_to(one, evil, hello, sizeof hello), -ENOTCONN);
+        CHECK_EQ(send_to(one, evil, "x", 1), -ENOTCONN);
     }
     const uint8_t frame[] = {1, 9};
     say(friend, frame, sizeof frame);
@@ -608,6 +608,57 @@ static void test_again(void)
     }
 }
 
+/* A greeting would not connect to where a peer is that others have told of; or anything that is sent would, again and again, and in
+ * the place of those who connect to us. */
+static void test_calls(void)
+{
+    struct side *one = listening();
+    struct side *other = listening();
+    pyddsi_endpoint to = one->listen[0];
+    CHECK_EQ(send_to(other, to, "x", 1), -ENOTCONN);
+    CHECK_EQ(send_to(other, to, hello, sizeof hello), PYDDSI_OK);
+    CHECK_EQ(send_to(other, to, hello, sizeof hello), -ENOTCONN); /* it is being made */
+    talk(one, other, to);
+    CHECK_EQ(counts_of(other).made, 1);
+    closed(one); /* its end is told, and it is not made again */
+    take(other, NULL);
+    CHECK_EQ(packet_size, 0);
+    CHECK_EQ(counts_of(other).live, 0);
+    CHECK_EQ(send_to(other, to, hello, sizeof hello), PYDDSI_OK);
+    while (counts_of(other).failed == 0) {
+        quiet(other);
+        wait_for(other, NULL);
+    }
+    for (uint32_t i = 0; i < PDI_STREAMS_MAX; i++) {
+        CHECK_EQ(other->streams->links[i].state, PDI_STREAM_FREE);
+    }
+    for (uint16_t port = 1; port <= PDI_STREAM_CALLS_MAX; port++) {
+        CHECK_EQ(send_to(other, tcp4(port), hello, sizeof hello), PYDDSI_OK);
+    }
+    CHECK_EQ(send_to(other, tcp4(999), hello, sizeof hello), -ENOTCONN);
+    gone(other);
+    free(one);
+}
+
+/* One that listens and says nothing would keep the place of others for a minute. */
+static void test_call_unheard(void)
+{
+    struct side *one = listening();
+    struct side *other = listening();
+    CHECK_EQ(send_to(other, one->listen[0], hello, sizeof hello), PYDDSI_OK);
+    while (counts_of(other).live == 0) {
+        quiet(other);
+        wait_for(other, NULL);
+    }
+    CHECK(other->streams->links[0].due <= pdi_clock_now() + PDI_STREAM_PATIENCE);
+    hurry(other, PDI_STREAM_LIVE);
+    take(other, NULL);
+    CHECK_EQ(packet_size, 0);
+    CHECK_EQ(counts_of(other).live, 0);
+    gone(other);
+    gone(one);
+}
+
 /* Attempts that fail would come as fast as they can, or ever more seldom without an end. */
 static void test_pauses(void)
 {
@@ -675,7 +726,7 @@ static void test_close_unheard(void)
         struct pdi_stream_link *link = &one->streams->links[0];
         link->out_end -= full ? 2000 : 0; /* there is room for a word of farewell */
         CHECK_EQ(send_to(one, where, bye, sizeof bye), PYDDSI_OK);
-        CHECK_EQ(send_to(one, where, hello, sizeof hello), -ENOTCONN);
+        CHECK_EQ(send_to(one, where, "x", 1), -ENOTCONN);
         say(fd, more, sizeof more);
         hurry(one, full ? PDI_STREAM_LIVE : PDI_STREAM_CLOSING);
         do {
@@ -1124,6 +1175,8 @@ int main(void)
     test_never_reads();
     test_together();
     test_again();
+    test_calls();
+    test_call_unheard();
     test_pauses();
     test_close();
     test_close_unheard();

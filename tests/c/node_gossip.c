@@ -1,5 +1,6 @@
 /* node/gossip.c: peers that tell of peers, and what one that lies can cost. Worlds in which nodes meet by it are in the
  * simulator (star). */
+#define _GNU_SOURCE
 #include "lone.h"
 
 #include "wire/encode.h"
@@ -14,6 +15,17 @@ static struct pdi_node *make(void)
 {
     pyddsi_config config;
     pdi_config_init(&config);
+    return lone_node(&config, PEERS, &memory);
+}
+
+/* One that makes connections. */
+static struct pdi_node *make_calling(uint8_t first)
+{
+    pyddsi_config config;
+    pdi_config_init(&config);
+    config.id[0] = first;
+    config.asked_count = 1;
+    config.asked[0] = (pyddsi_endpoint){.kind = PDI_ENDPOINT_TCP4};
     return lone_node(&config, PEERS, &memory);
 }
 
@@ -138,7 +150,12 @@ static void test_what_is_no_entry(void)
                                       "aAbb@udp/10.1.0.5:4711",
                                       "xxbb@udp/10.1.0.5:4711",
                                       "aabb@udp/10.1.0.5",
-                                      "aabb@tcp/10.1.0.5:4711",
+                                      "aabb@tcp/10.1.0.5",
+                                      "aabb@tcp/0.0.0.0:4711",
+                                      "aabb@tcp/127.0.0.1:4711",
+                                      "aabb@tcp/[::1]:4711",
+                                      "aabb@tcp/239.255.0.1:7447",
+                                      "aabb@unix/a",
                                       "aabb@udp/10.1.0.5:0",
                                       "aabb@udp/0.0.0.0:4711",
                                       "aabb@udp/[::]:4711",
@@ -256,8 +273,109 @@ static void test_places_of_a_peer(void)
     free(memory);
 }
 
+/* Looks for peers, and answers how many are asked by datagrams and how many by connections. */
+static uint32_t looked(struct pdi_node *node, uint32_t *calls)
+{
+    uint32_t scouts = 0;
+    pdi_gossip_tick(node);
+    for (; node->reply_tail != node->reply_head; node->reply_tail++) {
+        const struct pdi_reply *one = &node->replies[node->reply_tail % PDI_REPLIES_MAX];
+        bool stream = pdi_endpoint_is_stream(&one->to);
+        *calls += one->kind == PDI_REPLY_SCOUT && stream;
+        scouts += one->kind == PDI_REPLY_SCOUT && !stream;
+    }
+    return scouts;
+}
+
+/* If it failed, peers that connections alone can join would never meet, or each pair would get a connection beside datagrams that do;
+ * and two that both listen would call each other at the same time. */
+static void test_calls(void)
+{
+    struct pdi_reply last;
+    for (int i = 0; i < 2; i++) {
+        uint8_t own = i == 0 ? 0x10 : 0xf0; /* lower and higher than the peer's */
+        struct pdi_node *node = make_calling(own);
+        pyddsi_endpoint places[] = {place(1), place(1)};
+        places[1].kind = PDI_ENDPOINT_TCP4;
+        uint32_t calls = 0, scouts = 0, looks = 0;
+        come(node, 0, false, true);
+        pdi_node_places(node, places, 2);
+        pdi_gossip_tick(node);
+        (void)replies(node, PDI_REPLY_SCOUT, &last);
+        told(node, "aabb@udp/10.1.0.5:4711");
+        told(node, "aabb@tcp/10.1.0.5:7447");
+        while (calls == 0 && looks < 100) {
+            scouts += looked(node, &calls);
+            looks++;
+        }
+        CHECK_EQ(calls, 1);
+        CHECK(own < 0xaa ? scouts <= 3 : scouts >= 2);
+        CHECK(own < 0xaa ? looks < 10 : looks > 4);
+        for (looks = 0; looks < 1000; looks++) {
+            (void)looked(node, &calls);
+        }
+        CHECK(calls > 1 && calls <= PDI_PROBE_TRIES);
+        free(memory);
+    }
+}
+
+/* If it failed, one that has datagrams alone would ask itself how to connect. */
+static void test_none_to_call(void)
+{
+    struct pdi_node *node = make();
+    uint32_t calls = 0;
+    come(node, 0, false, true);
+    told(node, "aabb@tcp/10.1.0.5:7447");
+    CHECK_EQ(node->heard[0].id_size, 0);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(looked(node, &calls), 0);
+    }
+    CHECK_EQ(calls, 0);
+    free(memory);
+}
+
+/* What is told to this peer has so many entries with this text in them. */
+static int tells(struct pdi_node *node, uint32_t peer, const char *text)
+{
+    struct pdi_reply reply = {.kind = PDI_REPLY_TELL, .peer = peer};
+    pyddsi_list list = pdi_gossip_write(node, &reply, bytes, sizeof bytes);
+    pyddsi_locator locator;
+    int count = 0;
+    while (pdi_list_locator(&list, &locator) == PYDDSI_OK) {
+        count += memmem(locator.text.data, locator.text.size, text, strlen(text)) != NULL;
+    }
+    return count;
+}
+
+/* If it failed, nobody would hear where a peer listens; or other machines would hear of an address that only its own can use. */
+static void test_where_peers_listen(void)
+{
+    struct pdi_node *node = make_calling(9);
+    pyddsi_endpoint places[] = {place(1),
+                                place(1),
+                                {.kind = 14, .ip = {127, 0, 0, 1}, .port = 9},
+                                {.kind = 16, .ip = {[15] = 1}, .port = 9}};
+    places[1].kind = PDI_ENDPOINT_TCP4;
+    come(node, 0, false, true);
+    come(node, 1, false, true);
+    pdi_node_places(node, places, 4);
+    told(node, "0100000000000000@tcp/10.1.0.5:7447");
+    told(node, "0100000000000000@tcp/127.0.0.1:7447"); /* it is not here */
+    CHECK_EQ(node->peers[0].places[1].kind, 0);
+    CHECK_EQ(tells(node, 0, "@tcp/10.0.0.1:7000"), 1);
+    CHECK_EQ(tells(node, 1, "0100000000000000@udp/10.9.0.0:7"), 1);
+    CHECK_EQ(tells(node, 1, "0100000000000000@tcp/10.1.0.5:7447"), 1);
+    CHECK_EQ(tells(node, 1, "tcp/127"), 0);
+    CHECK_EQ(tells(node, 1, "tcp/[::1]"), 0);
+    CHECK_EQ(pdi_gossip_find(node, &node->peers[0].places[0]), PDI_NONE);
+    free(memory);
+}
+
 int main(void)
 {
+    test_calls();
+    test_none_to_call();
+    test_where_peers_listen();
     test_asked_some_times();
     test_a_million_addresses();
     test_what_is_no_entry();

@@ -94,6 +94,7 @@ static void test_themes(void)
         {"client", offsetof(pyddsi_report, owed)},
         {"hostile", offsetof(pyddsi_report, owed)},
         {"impostor", offsetof(pyddsi_report, owed)},
+        {"calls", offsetof(pyddsi_report, owed)},
         {"moves", offsetof(pyddsi_report, resent)},
         {"corrupt", offsetof(pyddsi_report, packets_corrupted)},
     };
