@@ -87,7 +87,7 @@ static void take_all(struct outcome *outcome, const uint8_t *file, size_t *from,
         at += used;
         MUST(outcome->container.at == *from + at);
         MUST(outcome->status != PYDDSI_SHORT || (need > size - at && need <= PDI_BLOCK_BYTES_MAX));
-    } while (outcome->status == PYDDSI_OK);
+    } while (outcome->status == PYDDSI_OK || outcome->status == PYDDSI_AGAIN);
     *from += at;
     free(data);
 }

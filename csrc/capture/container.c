@@ -7,7 +7,7 @@
 
 /* No byte of it is padding, so equal containers are equal bytes. */
 _Static_assert(sizeof(struct pdi_interface) == 40 &&
-                   sizeof(struct pdi_container) == 88 + 40 * PDI_INTERFACES_MAX,
+                   sizeof(struct pdi_container) == 96 + 40 * PDI_INTERFACES_MAX,
                "a container is stored as it lies in memory");
 
 /* The first four bytes, as a number whose first byte stands highest. */

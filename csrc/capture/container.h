@@ -60,7 +60,8 @@ enum pdi_damage {
 struct pdi_interface {
     int64_t offset_s;
     uint64_t divide;
-    uint64_t dropped; /* frames that the capturing has lost, as the last statistics block says */
+    uint64_t
+        dropped; /* frames that the capturing has lost: what statistics say of all, or packets of what is before them */
     uint32_t multiply;
     uint32_t snap;
     uint16_t link;
@@ -90,7 +91,8 @@ struct pdi_container {
     uint64_t frames;    /* so far: the number of the last one */
     uint64_t over_snap; /* frames longer than their snap length says, and frames of which more */
     uint64_t over_wire; /* was captured than had been on the wire: both are taken as they are */
-    uint64_t dropped;   /* by the capturing, over all interfaces and sections */
+    uint64_t dropped;   /* by the capturing, over all interfaces and sections, */
+    uint64_t lost;      /* and of these, those that the last call was the first to see */
     struct pdi_interface interface[PDI_INTERFACES_MAX];
 };
 
@@ -125,7 +127,8 @@ static inline void pdi_container_record(struct pdi_container *container, const u
 
 /* Takes the next frame from the |size| bytes at |data|, of which the first was not used before.
  * OK: |frame| is the next one, and |used| bytes are to be taken off the front when it has been looked at. SHORT: at least
- * |need| bytes must be there after |used| have been taken off. At the end of a file what is left is its tail; if that is
+ * |need| bytes must be there after |used| have been taken off. AGAIN: behind the last frame |container|->lost frames were
+ * lost by the capturing; go on as after OK. (Where they were lost right before a frame, that one comes with it.) At the end of a file what is left is its tail; if that is
  * nothing, the file is whole unless |container|->skip is not 0. BAD_INPUT: it is over, and pdi_container_why says what is
  * wrong at |container|->at, which is always the place of the first byte that was not used. */
 static inline int pdi_container_next(struct pdi_container *container, const uint8_t *data,

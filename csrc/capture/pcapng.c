@@ -24,7 +24,8 @@ enum {
 enum {
     OPTION_END = 0,
     OPTION_FLAGS = 2,
-    OPTION_IF_DROP = 4 + 1,
+    OPTION_DROPS = 4,
+    OPTION_IF_DROP = 5,
     OPTION_OS_DROP = 7,
     OPTION_RESOLUTION = 9,
     OPTION_FCS = 13,
@@ -169,43 +170,52 @@ static int interface_add(struct pdi_container *container, const struct block *bl
     return PYDDSI_OK;
 }
 
-/* A statistics block tells how many were lost since the capture began, so a later one of an interface replaces the one
- * before it. */
+/* So many frames of an interface are known to be lost. What packets say one by one is in what statistics say of all. */
+static void drop(struct pdi_container *container, uint32_t index, uint64_t dropped)
+{
+    struct pdi_interface *interface = &container->interface[index];
+    if (dropped > interface->dropped) {
+        container->lost = dropped - interface->dropped;
+        container->dropped += container->lost;
+        interface->dropped = dropped;
+    }
+}
+
+/* A statistics block tells how many were lost since the capture began. */
 static void statistics(struct pdi_container *container, const struct block *block)
 {
     uint32_t index = pdi_number32(block->data + 8, block->swapped), code;
     struct pdi_reader in = {block->data + 20, block->data + block->size - ENDS};
     pyddsi_bytes value;
     uint64_t dropped = 0;
-    int told = 0;
     if (index >= container->interfaces || index >= PDI_INTERFACES_MAX)
         return;
     while (option_next(&in, block->swapped, &code, &value) == PYDDSI_OK) { /* 4 bytes at least */
-        if ((code == OPTION_IF_DROP || code == OPTION_OS_DROP) && value.size == 8) {
+        if ((code == OPTION_IF_DROP || code == OPTION_OS_DROP) && value.size == 8)
             dropped += pdi_number64(value.data, block->swapped);
-            told = 1;
-        }
     }
-    if (told) {
-        container->dropped += dropped - container->interface[index].dropped;
-        container->interface[index].dropped = dropped;
-    }
+    drop(container, index, dropped);
 }
 
-/* Which way the packet went, and its check sequence where it differs from its interface's. */
-static void flags_get(const struct block *block, struct pdi_frame *frame, uint32_t *fcs)
+/* Which way the packet went, its check sequence where it differs from its interface's, and how many frames were lost
+ * between it and the one before. */
+static void options_get(const struct block *block, struct pdi_frame *frame, uint32_t *fcs,
+                        uint64_t *dropped)
 {
     struct pdi_reader in = {frame->options.data, frame->options.data + frame->options.size};
     uint32_t code;
+    int flagged = 0;
     pyddsi_bytes value;
     while (option_next(&in, block->swapped, &code, &value) == PYDDSI_OK) { /* 4 bytes at least */
-        if (code == OPTION_FLAGS && value.size == 4) {
+        if (code == OPTION_FLAGS && value.size == 4 && !flagged) {
+            flagged = 1;
             uint32_t flags = pdi_number32(value.data, block->swapped);
             frame->direction = (flags & 3) == 1   ? PDI_WAY_IN
                                : (flags & 3) == 2 ? PDI_WAY_OUT
                                                   : PDI_WAY_UNKNOWN;
             *fcs = flags >> 5 & 15 ? flags >> 5 & 15 : *fcs;
-            return;
+        } else if (code == OPTION_DROPS && value.size == 8) {
+            *dropped = pdi_number64(value.data, block->swapped);
         }
     }
 }
@@ -232,6 +242,7 @@ static int packet(struct pdi_container *container, const struct block *block, ui
     if (frame->size > room)
         return pdi_container_fail(container, PDI_DAMAGE_CAPTURED, frame->size, room);
     uint32_t padded = (frame->size + 3) & ~UINT32_C(3), fcs = interface->fcs;
+    uint64_t dropped = 0;
     container->over_wire += frame->size > frame->wire_size;
     container->over_snap += (frame->size > interface->snap) & (interface->snap != 0);
     container->framed = 1;
@@ -241,7 +252,9 @@ static int packet(struct pdi_container *container, const struct block *block, ui
     frame->interface = index < UINT16_MAX ? (uint16_t)index : UINT16_MAX;
     if (block->kind != SIMPLE && room > padded) {
         frame->options = (pyddsi_bytes){frame->data + padded, room - padded};
-        flags_get(block, frame, &fcs);
+        options_get(block, frame, &fcs, &dropped);
+        if (index < PDI_INTERFACES_MAX && dropped <= UINT64_MAX - interface->dropped)
+            drop(container, index, interface->dropped + dropped);
     }
     if (fcs != 0)
         pdi_frame_trim(frame, fcs);
@@ -332,6 +345,7 @@ static int block_next(struct pdi_container *container, struct pdi_walk *walk,
 int pdi_pcapng_next(struct pdi_container *container, struct pdi_walk *walk, struct pdi_frame *frame)
 {
     int status;
+    container->lost = 0;
     do { /* each turn uses up a block, or ends it */
         uint64_t left = walk->size - walk->used;
         uint64_t passed = container->skip < left ? container->skip : left;
@@ -342,6 +356,6 @@ int pdi_pcapng_next(struct pdi_container *container, struct pdi_walk *walk, stru
         if (walk->size - walk->used < HEAD)
             return pdi_walk_short(walk, HEAD);
         status = block_next(container, walk, frame);
-    } while (status == PYDDSI_AGAIN);
+    } while (status == PYDDSI_AGAIN && container->lost == 0);
     return status;
 }

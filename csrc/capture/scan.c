@@ -278,7 +278,24 @@ static void bytes_step(struct pdi_scan *scan)
                  scan->part.offset, scan->part.time_ns);
 }
 
-/* Reads the next frame: OK, SHORT, END, BAD_INPUT. */
+/* The capturing itself has lost frames behind this one, or right before it. */
+static void frames_lost(struct pdi_scan *scan, uint64_t number, int64_t time_ns)
+{
+    scan->facts.capture_dropped += scan->container.lost;
+    scan->packet.number = number;
+    scan->messages = 0;
+    if (scan->sink != NULL && scan->options.table == PYDDSI_TABLE_EVENTS) {
+        *pdi_sink_packet(scan->sink) =
+            (struct pdi_row_packet){.pkt = number,
+                                    .ts_ns = time_ns,
+                                    .file = (uint32_t)scan->options.file,
+                                    .recording = (uint32_t)scan->options.recording};
+    }
+    pdi_trace_lost(scan->trace, scan->container.lost, time_ns);
+    pdi_rows_events(scan);
+}
+
+/* Reads the next frame: OK, SHORT, END, BAD_INPUT. OK without a frame, still in the phase FRAMES, where one was lost. */
 int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used)
 {
     size_t need;
@@ -287,7 +304,12 @@ int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size
     }
     int status = pdi_container_next(&scan->container, data + *used, size - *used, &scan->frame,
                                     &scan->frame_used, &need);
-    if (status == PYDDSI_OK) {
+    if (status == PYDDSI_AGAIN) {
+        frames_lost(scan, scan->container.frames, scan->last_ns);
+    } else if (status == PYDDSI_OK) {
+        if (scan->container.lost != 0) {
+            frames_lost(scan, scan->frame.number, scan->frame.time_ns);
+        }
         scan->phase = PDI_PHASE_END; /* unless there is more to it */
         frame_begin(scan);
         return PYDDSI_OK;
@@ -299,7 +321,7 @@ int pdi_scan_frame(struct pdi_scan *scan, const uint8_t *data, size_t size, size
     }
     *used += scan->frame_used;
     scan->facts.bytes += scan->frame_used;
-    return PYDDSI_SHORT;
+    return status == PYDDSI_AGAIN ? PYDDSI_OK : PYDDSI_SHORT;
 }
 
 int pdi_scan_step(struct pdi_scan *scan, const uint8_t *data, size_t size, size_t *used)

@@ -133,6 +133,9 @@ int pdi_scan_item(struct pdi_scan *scan, const uint8_t *data, size_t size, size_
         if (status != PYDDSI_OK) {
             return status == PYDDSI_SHORT ? PYDDSI_OK : status;
         }
+        if (scan->phase == PDI_PHASE_FRAMES) {
+            continue;
+        }
         if (scan->carried.protocol == 6 && scan->carried.other == PDI_OTHER_NONE &&
             scan->carried.source.kind != 0) {
             pdi_tcp_push(scan->tcp, &scan->frame, &scan->carried);

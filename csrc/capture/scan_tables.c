@@ -42,6 +42,7 @@ void pdi_rows_flow(struct pdi_scan *scan, uint32_t index)
     row->fills = flow->t_fills;
     row->old = flow->t_old;
     row->ambiguous = flow->t_ambiguous;
+    row->unclear = flow->t_unclear;
     row->resets = flow->t_resets;
     row->acks = flow->t_acks;
     row->nacks = flow->t_nacks;
@@ -354,9 +355,9 @@ void pdi_scan_look(const struct pdi_scan *scan, pyddsi_scan_facts *facts)
     facts->sections = container->sections;
     facts->over_snap = container->over_snap;
     facts->over_wire = container->over_wire;
-    facts->capture_dropped = container->dropped;
     memcpy(facts->by_kind, trace->by_kind, sizeof facts->by_kind);
     memcpy(facts->by_event, trace->by_event, sizeof trace->by_event);
+    memcpy(facts->declined, trace->declined, sizeof facts->declined);
     facts->repeats = trace->samples_repeated;
     facts->presync = trace->samples_presync;
     facts->missing = trace->samples_missing;

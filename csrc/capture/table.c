@@ -133,7 +133,8 @@ static const struct pdi_column events[] = {
     E("peer", "endpoint that it is about, or that did it", INT64, 1, 0, ID, peer),
     E("type",
       "gap, repeat, fill, nack, stall, silence, lease_expired, scout, open, accept, close, "
-      "refused, moved, reset, malformed, unknown_kind, truncated, capture_drop",
+      "refused, moved, reset, malformed, unknown_kind, truncated, capture_drop, "
+      "declare_refused",
       TEXT, 0, 0, WORD, type),
     E("usn_from", "first number that it is about", INT64, 1, 0, I64, usn_from),
     E("usn_to", "last number that it is about", INT64, 1, 0, I64, usn_to),
@@ -172,6 +173,10 @@ static const struct pdi_column flows[] = {
     F("fills", "missing numbers that came later", INT64, 0, 0, I64, fills),
     F("old", "best effort messages overtaken by later ones", INT64, 0, 0, I64, old),
     F("ambiguous", "jumps too large to be understood", INT64, 0, 0, I64, ambiguous),
+    F("unclear",
+      "numbers that may have gone by in silences behind which it is unclear, at the flow's own "
+      "pace",
+      INT64, 0, 0, I64, unclear),
     F("resets", "times that the counter began anew", INT64, 0, 0, I64, resets),
     F("acks", "ACKNACKs that answer it", INT64, 0, 0, I64, acks),
     F("nacks", "ACKNACKs that wanted something again", INT64, 0, 0, I64, nacks),

@@ -87,7 +87,7 @@ struct pdi_row_flow {
     pyddsi_endpoint source, target;
     int64_t first_ns, last_ns, first_usn, last_usn, missing;
     uint64_t messages, samples, bytes, packets, gaps, repeats, presync, fills, old, ambiguous,
-        resets, acks, nacks, nacked, synchs, outstanding, gap_pkt, repeat_pkt;
+        unclear, resets, acks, nacks, nacked, synchs, outstanding, gap_pkt, repeat_pkt;
     const uint32_t *answer, *delivery;
     uint16_t conduit;
     uint8_t reliable, seq_bits, multicast;

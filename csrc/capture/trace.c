@@ -19,9 +19,25 @@
 #include "wire/decode.h"
 
 static const char *const event_names[PDI_EVENT_COUNT] = {
-    "gap",           "repeat", "fill",      "nack",         "stall",     "silence",
-    "lease_expired", "scout",  "open",      "accept",       "close",     "refused",
-    "moved",         "reset",  "malformed", "unknown_kind", "truncated", "capture_drop",
+    "gap",
+    "repeat",
+    "fill",
+    "nack",
+    "stall",
+    "silence",
+    "lease_expired",
+    "scout",
+    "open",
+    "accept",
+    "close",
+    "refused",
+    "moved",
+    "reset",
+    "malformed",
+    "unknown_kind",
+    "truncated",
+    "capture_drop",
+    "declare_refused",
 };
 
 const char *pdi_event_name(unsigned type)
@@ -33,6 +49,7 @@ void pdi_trace_begin(struct pdi_trace *trace)
 {
     memset(trace->by_event, 0, sizeof trace->by_event);
     memset(trace->by_kind, 0, sizeof trace->by_kind);
+    memset(trace->declined, 0, sizeof trace->declined);
     trace->samples_repeated = trace->samples_presync = 0;
     trace->samples_missing = 0;
     trace->samples_filled = 0;
@@ -283,7 +300,8 @@ void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
     switch (message->kind) {
     case PYDDSI_DECLARE:
         pdi_flow_count(trace, packet, message, note);
-        pdi_names_message(trace, packet, message);
+        pdi_names_message(trace, packet, message,
+                          note->event == PDI_SEQ_REPEAT || note->event == PDI_SEQ_PRE_SYNC);
         break;
     case PYDDSI_SDATA:
     case PYDDSI_BDATA:
@@ -320,6 +338,12 @@ void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *pac
     trace->parties[packet->source].cuts += cut;
     pdi_event_say(event, type == PDI_EVENT_UNKNOWN_KIND ? "kind #" : "byte #",
                   type == PDI_EVENT_UNKNOWN_KIND ? kind : fault->at);
+}
+
+void pdi_trace_lost(struct pdi_trace *trace, uint64_t frames, int64_t time_ns)
+{
+    trace->event_count = 0;
+    pdi_event_say(pdi_trace_event(trace, PDI_EVENT_CAPTURE_DROP, time_ns), "# frames", frames);
 }
 
 void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns)

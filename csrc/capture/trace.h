@@ -96,6 +96,7 @@ enum pdi_event_type {
     PDI_EVENT_UNKNOWN_KIND,
     PDI_EVENT_TRUNCATED,
     PDI_EVENT_CAPTURE_DROP,
+    PDI_EVENT_DECLARE_REFUSED,
     PDI_EVENT_COUNT
 };
 
@@ -180,7 +181,7 @@ struct pdi_flow {
     uint32_t missing_count;
     uint32_t histogram; /* PDI_NONE32: none */
     uint64_t t_gaps, t_repeats, t_presync, t_fills, t_old, t_acks, t_nacks, t_nacked, t_synchs,
-        t_outstanding, t_ambiguous, t_resets;
+        t_outstanding, t_ambiguous, t_unclear, t_resets;
     uint64_t t_gap_packet, t_repeat_packet; /* the first with one that is not pre-sync; 0: none */
     int32_t t_gap_file, t_repeat_file;      /* and the files they are in */
     int64_t t_missing; /* below 0 in a range that fills what was missing before it */
@@ -298,9 +299,10 @@ struct pdi_trace {
     /* tallies */
     uint64_t by_event[PDI_EVENT_COUNT];
     uint64_t by_kind[PYDDSI_KIND_COUNT];
-    uint64_t samples_repeated, samples_presync; /* of data alone, */
-    int64_t samples_missing;                    /* those still missing, */
-    uint64_t samples_filled;                    /* and those that were */
+    pyddsi_declined declined[PYDDSI_DECLINED_MAX]; /* as far as there is room */
+    uint64_t samples_repeated, samples_presync;    /* of data alone, */
+    int64_t samples_missing;                       /* those still missing, */
+    uint64_t samples_filled;                       /* and those that were */
     /* quick ways: no truth is here alone */
     struct {
         uint64_t ep;
@@ -335,6 +337,8 @@ void pdi_trace_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
 /* It could not be read to its end. */
 void pdi_trace_fault(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
                      const pyddsi_fault *fault, unsigned kind, bool cut);
+/* So many frames were lost by the capturing at this time. Sets the events anew. */
+void pdi_trace_lost(struct pdi_trace *trace, uint64_t frames, int64_t time_ns);
 /* The capture ends at this time: a party's last silence is counted to it. Called for each party, whose events it sets anew. */
 void pdi_trace_finish(struct pdi_trace *trace, uint32_t party, int64_t time_ns);
 

@@ -125,7 +125,7 @@ void pdi_flow_tally(struct pdi_flow *flow)
     flow->t_gap_packet = flow->t_repeat_packet = 0;
     flow->t_gap_file = flow->t_repeat_file = 0;
     flow->t_acks = flow->t_nacks = flow->t_nacked = flow->t_synchs = flow->t_outstanding = 0;
-    flow->t_ambiguous = flow->t_resets = 0;
+    flow->t_ambiguous = flow->t_unclear = flow->t_resets = 0;
 }
 
 /* ---- the end of one, and beginning anew ---- */

@@ -140,8 +140,9 @@ bool pdi_seen_set(struct pdi_trace *trace, uint32_t session);
 
 /* ---- names ---- */
 
+/* A DECLARE; |again|: it was seen before. */
 void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                       const pyddsi_message *message);
+                       const pyddsi_message *message, bool again);
 void pdi_resource_free(struct pdi_trace *trace, uint32_t index);
 /* Whether nobody has declared the number after this. */
 bool pdi_resource_is_last(const struct pdi_trace *trace, uint32_t resource);

@@ -8,7 +8,11 @@
  * for results would name nothing where these were not captured. Names lie in runs of small units (base/pages.h); when no
  * run is long enough, or the table is full, the older half is given up (trace_sweep.c).
  */
+#include "base/endpoint.h"
+#include "capture/table.h"
 #include "capture/trace_inside.h"
+
+enum { TRY_AGAIN = 4 }; /* a status: its declarer does so, and a later RESULT counts */
 
 static uint64_t key_of(uint32_t party, uint8_t space, uint64_t rid)
 {
@@ -166,8 +170,50 @@ static void forget(struct pdi_trace *trace, const struct pdi_trace_packet *packe
     }
 }
 
+/* Two of the same refusal: a declaration that is repeated until it is taken. */
+static bool alike(const pyddsi_declined *one, const pyddsi_declined *other)
+{
+    return one->id == other->id && one->status == other->status &&
+           pdi_endpoint_same(&one->source, &other->source) &&
+           pdi_endpoint_same(&one->target, &other->target);
+}
+
+/* A RESULT: whose declaration its sender did not take, and why. */
+static void refuse(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
+                   const pyddsi_declaration *result)
+{
+    static const char *const reasons[] = {
+        [1] = "no space for #", [2] = "conflict about #", [3] = "too large: #",
+        [5] = "invalid: #",     [6] = "unsupported: #",
+    };
+    if (result->status == 0 || result->status == TRY_AGAIN) {
+        return;
+    }
+    bool known = result->status < sizeof reasons / sizeof *reasons;
+    struct pdi_event *event = pdi_party_event(trace, PDI_EVENT_DECLARE_REFUSED, packet);
+    pdi_event_say(event, known ? reasons[result->status] : "refused: #", result->id >> 1);
+    pyddsi_declined one = {.count = 1,
+                           .id = pdi_table_id(result->id),
+                           .packet = packet->number,
+                           .source = trace->parties[packet->source].at,
+                           .target = trace->parties[packet->target].at,
+                           .file = trace->file,
+                           .status = (uint8_t)result->status};
+    for (unsigned i = 0; i < PYDDSI_DECLINED_MAX; i++) {
+        pyddsi_declined *at = &trace->declined[i];
+        if (at->count == 0) {
+            *at = one;
+            return;
+        }
+        if (alike(at, &one)) {
+            at->count++;
+            return;
+        }
+    }
+}
+
 void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
-                       const pyddsi_message *message)
+                       const pyddsi_message *message, bool again)
 {
     pyddsi_list list = message->declarations;
     pyddsi_declaration declaration;
@@ -190,6 +236,11 @@ void pdi_names_message(struct pdi_trace *trace, const struct pdi_trace_packet *p
         case PYDDSI_COMMIT:
             trace->parties[packet->source].commit = (uint8_t)declaration.commit;
             trace->parties[packet->source].commits++;
+            break;
+        case PYDDSI_RESULT:
+            if (!again) {
+                refuse(trace, packet, &declaration);
+            }
             break;
         default:
             break;

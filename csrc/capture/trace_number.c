@@ -56,6 +56,20 @@ static bool could_have_wrapped(const struct pdi_flow *flow, const struct pdi_seq
     return lived > 0 && silent * (__int128)flow->seen > lived * (__int128)seq->half;
 }
 
+/* How many numbers may have gone by in that silence: of those that lead to this one, however often the counter went round,
+ * the count nearest to what the flow has at its own pace. */
+static uint64_t gone_by(const struct pdi_flow *flow, const struct pdi_seq *seq, uint64_t sn,
+                        int64_t time_ns)
+{
+    __int128 lived = (__int128)flow->last_ns - flow->begun_ns;
+    __int128 usual = ((__int128)time_ns - flow->last_ns) * (__int128)flow->seen / lived;
+    __int128 least = (__int128)((sn - (uint64_t)flow->highest - 1) & seq->mask);
+    __int128 rounds =
+        usual > least ? (usual - least + (__int128)seq->half) / 2 / (__int128)seq->half : 0;
+    __int128 all = least + rounds * 2 * (__int128)seq->half;
+    return all < INT32_MAX ? (uint64_t)all : INT32_MAX;
+}
+
 /* A message at or below the highest: what is it? */
 static uint8_t behind(struct pdi_trace *trace, struct pdi_flow *flow, int64_t usn,
                       const pyddsi_message *message, pyddsi_note *note, int64_t time_ns)
@@ -185,6 +199,7 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
                could_have_wrapped(flow, &seq, time_ns) && !pdi_missing_has(trace, flow, usn)) {
         note->event = PDI_SEQ_AMBIGUOUS;
         flow->t_ambiguous++;
+        flow->t_unclear += gone_by(flow, &seq, sn, time_ns);
         usn += (int64_t)(2 * seq.half);
         begin_below(trace, flow, usn);
     } else if (usn <= flow->highest) {
@@ -195,6 +210,8 @@ static void place(struct pdi_trace *trace, uint32_t index, const pyddsi_message 
                trace->parties[flow->source].cuts != flow->cuts) {
         note->event = PDI_SEQ_AMBIGUOUS;
         flow->t_ambiguous++;
+        flow->t_unclear +=
+            could_have_wrapped(flow, &seq, time_ns) ? gone_by(flow, &seq, sn, time_ns) : 0;
         begin_below(trace, flow, usn);
     } else {
         pass_over(trace, flow, usn, message, note);

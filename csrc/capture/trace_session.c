@@ -3,6 +3,7 @@
  *     SCOUT ─► HELLO ─► OPEN ─► ACCEPT ───────────────────────────► CLOSE
  *                       opening  open      silence < lease           closed
  *                                          silence > lease           expired, at the end of the lease
+ *                                          CLOSE after 95 % of it    expired, at the CLOSE
  *                       refused: CLOSE     the same id elsewhere     moved
  *                                          OPEN ... ACCEPT again     again
  *
@@ -266,14 +267,29 @@ static void accept_seen(struct pdi_trace *trace, const struct pdi_trace_packet *
     }
 }
 
-/* Who closes may do so because the other side says nothing any more, and no later packet tells how long it was silent. */
-static void last_silence(struct pdi_trace *trace, uint32_t index, uint32_t party, int64_t now)
+/* Who closes may do so because the other side says nothing any more, and no later packet tells how long it was silent. True:
+ * for that it was closed, though by our clock a little of the lease was left. Nobody else closes then: peers count in whole
+ * milliseconds and more, and from when they looked. */
+static bool gives_up(struct pdi_trace *trace, uint32_t index, uint32_t party, int64_t now,
+                     bool reason)
 {
+    struct pdi_seen *session = &trace->sessions[index];
+    unsigned side = pdi_seen_side(session, party);
     int64_t last_ns = trace->parties[party].last_ns;
-    if (trace->sessions[index].state == PDI_SESSION_OPEN && last_ns != PDI_NONE64 &&
-        now >= last_ns) {
-        (void)silent(trace, index, party, last_ns, now);
+    if (session->state != PDI_SESSION_OPEN || last_ns == PDI_NONE64 || now < last_ns ||
+        !silent(trace, index, party, last_ns, now)) {
+        return false;
     }
+    int64_t lease = session->lease_ns[side];
+    int64_t silence = now - (session->accept_ns > last_ns ? session->accept_ns : last_ns);
+    if (reason || lease <= 0 || silence < lease - lease / 20) {
+        return false;
+    }
+    struct pdi_event *event = pdi_trace_event(trace, PDI_EVENT_LEASE_EXPIRED, now);
+    event->peer = trace->parties[party].ep;
+    event->value_us = silence / 1000;
+    pdi_event_say(event, "given up, lease # ms", (uint64_t)(lease / 1000000));
+    return true;
 }
 
 static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *packet,
@@ -286,12 +302,15 @@ static void close_seen(struct pdi_trace *trace, const struct pdi_trace_packet *p
         pdi_party_event(trace, refuses ? PDI_EVENT_REFUSED : PDI_EVENT_CLOSE, packet);
     pdi_event_say(event, "reason #", message->reason);
     event->value_us = PDI_NONE64;
-    if (index != PDI_NONE32) {
-        last_silence(trace, index, packet->target, packet->time_ns);
-    }
+    bool gone = index != PDI_NONE32 &&
+                gives_up(trace, index, packet->target, packet->time_ns, message->reason != 0);
     if (index != PDI_NONE32 && trace->sessions[index].state != PDI_SESSION_ENDED) {
         trace->sessions[index].reason = (uint8_t)message->reason;
-        pdi_seen_end(trace, index, refuses ? PDI_END_REFUSED : PDI_END_CLOSED, packet->time_ns);
+        pdi_seen_end(trace, index,
+                     refuses ? PDI_END_REFUSED
+                     : gone  ? PDI_END_EXPIRED
+                             : PDI_END_CLOSED,
+                     packet->time_ns);
     }
 }
 

@@ -1520,6 +1520,18 @@ typedef struct {
     uint8_t other;
 } pyddsi_stranger;
 
+/* A declaration that was refused: by whom, whose, how often and why. */
+typedef struct {
+    uint64_t count;
+    uint64_t packet; /* the first frame that says so, */
+    int64_t id;      /* what it was about; a selection's number is negative */
+    pyddsi_endpoint source, target;
+    int32_t file;   /* and its file */
+    uint8_t status; /* of the RESULT: neither 0 (ok) nor 4 (try again) */
+} pyddsi_declined;
+
+enum { PYDDSI_DECLINED_MAX = 24 }; /* that are told apart; all of them count as events */
+
 /* What a scan adds up to. */
 typedef struct {
     pyddsi_stranger strangers[24]; /* as far as there is room; then by_decode has the rest */
@@ -1542,9 +1554,10 @@ typedef struct {
     uint64_t foreign_udp, foreign_tcp;
     uint64_t by_kind[32]; /* messages and markers */
     uint64_t by_event[24];
-    uint64_t event_packet[24]; /* the first frame with each event, */
-    int64_t event_ns[24];      /* its time, */
-    int32_t event_file[24];    /* and its file */
+    uint64_t event_packet[24];    /* the first frame with each event, */
+    int64_t event_ns[24];         /* its time, */
+    int32_t event_file[24];       /* and its file */
+    pyddsi_declined declined[24]; /* PYDDSI_DECLINED_MAX, as far as there is room */
     uint64_t by_decode[8];
     uint64_t
         stream_packet; /* the first frame at which reading of a TCP direction broke off; 0: none, */

@@ -17,9 +17,18 @@ REASONS = {
     5: "a parameter",
     6: "declarations that cannot be accepted",
 }
+STATUSES = {
+    1: "no space",
+    2: "in conflict with another declaration",
+    3: "the transaction is too large",
+    5: "invalid",
+    6: "unsupported",
+}
 NOTE_SHARE = 0.002  # repeats below this share of all messages are nothing to worry about
 NOTE_COUNT = 10  # fewer repeats are no sign of a lossy network, whatever share they are
 DOUBLES_SHARE = 0.2
+OF_A_KIND = 5  # named one by one; the rest of the kind is one more finding
+NOT_TAKEN = "pyddsi.declaration.status in {1..3, 5..255}"  # 0 is ok, 4 try again
 
 
 def _times(count: int, one: str, many: str = "") -> str:
@@ -110,7 +119,12 @@ def _losses(info: Info) -> Iterator[Finding]:
                 "ambiguous",
                 "warning",
                 f"{_flow(conduit)} has {_times(conduit.ambiguous, 'number')} whose place is unclear: too far from the others, behind a silence in "
-                f"which the counter may have gone round or a packet that a snap length has cut, or from before the capture began",
+                f"which the counter may have gone round or a packet that a snap length has cut, or from before the capture began"
+                + (
+                    f"; in such silences {conduit.unclear:,} numbers could be missing, by the pace that the flow had before them"
+                    if conduit.unclear
+                    else ""
+                ),
                 conduit.ambiguous,
                 (),
                 f"{_flow_filter(conduit)} && pyddsi.seq_event == 7",
@@ -132,11 +146,7 @@ def _silence(session: Session) -> str:
     who, silence, lease = session.quiet
     other = session.acceptor if who == session.opener else session.opener
     how = f"{who} was silent for {_seconds(silence)}, with a lease of {_seconds(lease)}"
-    what = (
-        f"so {other} gave it up"
-        if session.end == "closed"
-        else f"and its session with {other} expired"
-    )
+    what = f"so {other} gave it up" if silence <= lease else f"and its session with {other} expired"
     return f"{how}, {what}: it ended without a farewell, or its packets were lost"
 
 
@@ -144,7 +154,7 @@ def _sessions(info: Info) -> Iterator[Finding]:
     for session in info.sessions:
         packets = _packets(session.open_packet, session.end_packet)
         files = _files((session.open_file, session.open_packet), (session.file, session.end_packet))
-        if session.end == "expired" or session.given_up:
+        if session.end == "expired":
             shown = _frames(packets)
             if session.quiet is not None:
                 shown = " || ".join([f"({_from(session.quiet[0])})", *filter(None, [shown])])
@@ -175,6 +185,40 @@ def _sessions(info: Info) -> Iterator[Finding]:
         elif session.end == "moved":
             text = f"{_session(session)} went on at another address"
             yield Finding("moved", "note", text, 1, packets, files=files)
+
+
+def _declined(info: Info, tally: Tally) -> Iterator[Finding]:
+    """Declarations that were refused: one finding for each who refused, and whose they were."""
+    kind = "declare_refused"
+    sides: dict[tuple[str, str], list[tuple[str, int, tuple[int, int]]]] = {}
+    for what, count in tally.under("declined").items():
+        status, rid, who, whose = what.split()
+        why = STATUSES.get(int(status), f"status {status}")
+        name = f"selection {rid[1:]}" if rid.startswith("-") else rid
+        first = tally.firsts[f"declined.{what}"]
+        sides.setdefault((who, whose), []).append((f"{name} ({why})", count, first))
+    for (who, whose), found in sides.items():
+        found.sort(key=lambda one: one[2])
+        times = sum(n for _, n, _ in found)
+        several = [
+            f"{name}, {_times(n, 'time')}" if n != times > 1 else name for name, n, _ in found
+        ]
+        shown = "; ".join(several[:OF_A_KIND])
+        rest = len(several) - OF_A_KIND
+        yield Finding(
+            kind,
+            "warning",
+            f"{who} refused what {whose} declared{f', {times:,} times' * (times > 1)}: {shown}"
+            + (f"; and {rest:,} more" if rest > 0 else ""),
+            times,
+            (found[0][2][1],),
+            f"{_from(who)} && {NOT_TAKEN}",
+            (found[0][2][0],),
+        )
+    unnamed = info.events.get(kind, 0) - sum(tally.under("declined").values())
+    if unnamed > 0:
+        text = f"{_times(unnamed, 'declaration was', 'declarations were')} refused besides; the table declarations has them all"
+        yield Finding(kind, "warning", text, unnamed, (), NOT_TAKEN)
 
 
 EVENTS: dict[str, tuple[str, str, str]] = {
@@ -221,12 +265,16 @@ def _events(info: Info, tally: Tally) -> Iterator[Finding]:
 
 def _file(info: Info, tally: Tally) -> Iterator[Finding]:
     if tally["capture_dropped"]:
+        file, number = tally.firsts.get("event.capture_drop", (0, None))
         yield Finding(
             "capture_drop",
             "warning",
             f"the capturing lost {_times(tally['capture_dropped'], 'frame')} itself, as the file says: what looks lost may have been "
             f"there",
             tally["capture_dropped"],
+            _packets(number),
+            f"frame.number == {number}" if number else "",
+            _files((file, number)),
         )
     if info.packets and tally["doubles"] > DOUBLES_SHARE * info.packets:
         yield Finding(
@@ -283,7 +331,6 @@ def _file(info: Info, tally: Tally) -> Iterator[Finding]:
 
 
 ORDER = {"error": 0, "warning": 1, "note": 2}
-OF_A_KIND = 5  # named one by one; the rest of the kind is one more finding
 
 
 def _the_worst(found: list[Finding]) -> Iterator[Finding]:
@@ -313,7 +360,8 @@ def _the_worst(found: list[Finding]) -> Iterator[Finding]:
 
 def findings(info: Info, tally: Tally) -> list[Finding]:
     """All of them, the worst first."""
-    found = [*_file(info, tally), *_events(info, tally), *_sessions(info), *_losses(info)]
+    found = [*_file(info, tally), *_events(info, tally), *_sessions(info)]
+    found += [*_declined(info, tally), *_losses(info)]
     found += [Finding(problem.kind, "warning", problem.text, 1) for problem in info.problems]
     kinds: dict[str, list[Finding]] = {}
     for finding in found:

@@ -220,7 +220,7 @@ COLUMNS = {
     ),
     "flows": (
         "flow", "multicast", "conduit", "reliable", "messages", "samples", "bytes", "gaps", "missing", "repeats",
-        "pre_sync", "fills", "ambiguous", "resets", "nacks", "answer_hist", "delivery_hist", "gap_file", "gap_pkt", "repeat_file",
+        "pre_sync", "fills", "ambiguous", "unclear", "resets", "nacks", "answer_hist", "delivery_hist", "gap_file", "gap_pkt", "repeat_file",
         "repeat_pkt", "src", "dst",
     ),
     "rates": ("rid", "messages", "bytes", "repeats"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pyddsi._native import MESSAGES, ffi, lib, spec, text
+from pyddsi.capture._datagram import endpoint_of
 from pyddsi.capture._scan import NONE, Problem, Scan
 
 __all__ = [
@@ -39,13 +40,15 @@ LEAST = {"first_ns", "first_usn"}
 MOST = {"last_ns", "last_usn", "outstanding_max"}
 SUMS = {
     *("messages", "samples", "bytes", "packets", "gaps", "missing", "repeats", "pre_sync", "fills"),
-    *("old", "ambiguous", "resets", "acks", "nacks", "nacked", "synchs"),
+    *("old", "ambiguous", "unclear", "resets", "acks", "nacks", "nacked", "synchs"),
 }
 FIRSTS = {
     name: pair for pair in (("gap_file", "gap_pkt"), ("repeat_file", "repeat_pkt")) for name in pair
 }
 """The first frame that shows something, and its file: of two the one that comes first, if there is one."""
 LATEST = {"peer_id", "extended", "seq_bits"}  # what is told at some time holds from then on
+
+UDP_KINDS = 6  # of endpoints; what is above is by TCP
 
 CONTAINERS = {1: "pcap", 2: "pcapng"}
 DECODES = ("ok", "foreign", "truncated", "malformed", "unknown", "waits", "other", "stream")
@@ -107,6 +110,11 @@ def event_words() -> list[str]:
     return words
 
 
+def _endpoint(raw: Any) -> str:
+    """As the tables have it."""
+    return f"{'tcp/' if raw.kind > UDP_KINDS else ''}{endpoint_of(raw)}"
+
+
 def counts_of(scan: Scan, before: Any = None) -> Iterator[Count]:
     """What a scan has counted; `before` are its facts at the start if it went on from a state, which has some counts in it."""
     facts = scan.facts()
@@ -122,6 +130,12 @@ def counts_of(scan: Scan, before: Any = None) -> Iterator[Count]:
     strangers = scan.strangers()
     strangers["TCP after the end"] -= before.tcp_late
     yield from (Count(f"stranger.{what}", n) for what, n in strangers.items() if n)
+    for one in facts.declined:
+        if one.count:
+            who, whose = (_endpoint(end) for end in (one.source, one.target))
+            yield Count(
+                f"declined.{one.status} {one.id} {who} {whose}", one.count, (one.file, one.packet)
+            )
     for i, word in enumerate(event_words()):
         if facts.by_event[i]:
             first = (facts.event_file[i], facts.event_packet[i]) if facts.event_packet[i] else None

@@ -20,7 +20,6 @@ from pyddsi.capture._scan import Problem
 __all__ = ["Conduit", "Finding", "Info", "Peer", "Resource", "Session", "least", "moment"]
 
 SECOND = 1_000_000_000
-GIVEN_UP = 0.95  # of a lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,6 @@ class Session:
         ]
         return min(sides)[1:] if sides and self.accept_ns is not None else None
 
-    @property
-    def given_up(self) -> bool:
-        """Whether it was closed, without a reason, on one who had been silent for nearly a lease: nobody else closes then."""
-        return (
-            self.end == "closed"
-            and not self.reason
-            and self.quiet is not None
-            and self.quiet[1] >= GIVEN_UP * self.quiet[2]
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Conduit:
@@ -109,6 +98,8 @@ class Conduit:
     nacks: int
     resets: int
     ambiguous: int
+    unclear: int
+    """Numbers that may have gone by in silences, behind which it is unclear: as many as go by in such a time at its own pace."""
     answer_us: tuple[int, int] | None
     """Median and 99th percentile of the time to an answer; None: there was none."""
     delivery_us: tuple[int, int] | None

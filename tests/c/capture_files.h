@@ -253,7 +253,7 @@ static inline void reading_block(struct reading *reading, const uint8_t *file, u
             CHECK(need > size - at);
             reading->need_max = need > reading->need_max ? need : reading->need_max;
         }
-    } while (reading->status == PYDDSI_OK);
+    } while (reading->status == PYDDSI_OK || reading->status == PYDDSI_AGAIN);
     *from += at;
     free(data);
 }

@@ -112,7 +112,7 @@ def _sentence(info: Info) -> str:
 
 
 def _by_silence(info: Info) -> int:
-    return sum(session.end == "expired" or session.given_up for session in info.sessions)
+    return sum(session.end == "expired" for session in info.sessions)
 
 
 def _finding(info: Info, finding: Finding) -> str:
@@ -259,8 +259,8 @@ def _lane(info: Info, session: Session) -> tuple[str, int, int, str, str]:
     kind = "open" if session.end == "capture_end" else "closed"
     if session.accept_ns is None:
         end, kind = (end, "lost") if session.end != "capture_end" else ("not answered", "near")
-    elif session.end == "expired" or session.given_up:
-        end, kind = "expired" if session.end == "expired" else "given up", "lost"
+    elif session.end == "expired":
+        kind = "lost"
     elif session.quiet is not None and session.quiet[1] > NEAR * session.quiet[2]:
         kind = "near"
     silence = ""
