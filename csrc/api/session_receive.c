@@ -85,6 +85,9 @@ static unsigned feed(pyddsi_session *session)
             bool large = size > room; /* it is read where it lies */
             feed_one(session, large ? packet : memcpy(slot, packet, size), &from, size, true, now);
         }
+        if (!session->closed) {
+            pdi_node_retry(session->node, now); /* else housekeeping would have to wake for it */
+        }
         pdi_session_leave(session);
         count += grip;
     } while (grip == GRIP_MAX);

@@ -56,7 +56,7 @@ uint32_t pdi_pages_get(struct pdi_pages *pages, uint32_t count)
     uint32_t first = find_free(pages, pages->cursor);
     pages->cursor = first;
     while (pages->pages - first >= count) {
-        uint32_t end = pdi_bitset_find(pages->used, pages->pages, first + 1);
+        uint32_t end = pdi_bitset_find(pages->used, first + count, first + 1);
         if (end - first >= count) {
             turn(pages, first, count, false);
             pages->free -= count;
@@ -77,7 +77,7 @@ bool pdi_pages_extend(struct pdi_pages *pages, uint32_t first, uint32_t count, u
     if (more == 0) {
         return true;
     }
-    if (more > pages->pages - end || pdi_bitset_find(pages->used, pages->pages, end) - end < more) {
+    if (more > pages->pages - end || pdi_bitset_find(pages->used, end + more, end) < end + more) {
         return false;
     }
     turn(pages, end, more, false);

@@ -41,13 +41,8 @@ static void timer(struct pdi_node *node, uint32_t item, pdi_time now)
     }
 }
 
-void pdi_node_tick(struct pdi_node *node, pdi_time now)
+void pdi_node_retry(struct pdi_node *node, pdi_time now)
 {
-    uint32_t item;
-    uint32_t items =
-        PDI_TIMER_FIXED + node->config.peers_max * (1 + node->config.conduits_in) + node->conduits;
-    node->now = now > node->now ? now : node->now;
-    pdi_session_tick(node, now);
     if (node->kick) {
         pdi_receive_retry(node, now);
         pdi_declare_changes(node, now);
@@ -59,6 +54,16 @@ void pdi_node_tick(struct pdi_node *node, pdi_time now)
         pdi_shelf_tick(node, now);
         pdi_declare_changes(node, now);
     }
+}
+
+void pdi_node_tick(struct pdi_node *node, pdi_time now)
+{
+    uint32_t item;
+    uint32_t items =
+        PDI_TIMER_FIXED + node->config.peers_max * (1 + node->config.conduits_in) + node->conduits;
+    node->now = now > node->now ? now : node->now;
+    pdi_session_tick(node, now);
+    pdi_node_retry(node, now);
     /* each item at most once, so that one that is due again at once cannot keep us here */
     for (uint32_t i = 0; i < items && pdi_heap_pop(&node->timers, now, &item) == PYDDSI_OK; i++) {
         timer(node, item, now);

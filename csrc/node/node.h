@@ -61,6 +61,9 @@ void pdi_node_input_at(struct pdi_node *node, const pyddsi_endpoint *from, const
 
 pdi_time pdi_node_due(const struct pdi_node *node);
 void pdi_node_tick(struct pdi_node *node, pdi_time now);
+/* The part of a tick that packets may make due: what had no room tries again, if there may be some now. The thread that gave them
+ * does it at once, where it would have to wake another. */
+void pdi_node_retry(struct pdi_node *node, pdi_time now);
 
 /* ---- output: OK and one packet, or AGAIN ---- */
 

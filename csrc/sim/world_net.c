@@ -320,6 +320,9 @@ static void hand_over(struct pdi_world *world, int to, const pyddsi_endpoint *so
         memcpy(slot, data, size);
         pdi_node_input(node, source, size, now);
     }
+    if ((to & 1) != 0) { /* as a session does it; the others leave it to their tick */
+        pdi_node_retry(node, now);
+    }
     pdi_world_leave(world, to);
 }
 

@@ -16,6 +16,7 @@
 
 #include "wire/list.h"
 #include "wire/name.h"
+#include "wire/quick.h"
 #include "wire/record.h"
 
 #define ZHE_SEQ_BITS 14 /* if the caller does not say: the reference's usual configuration */
@@ -165,13 +166,6 @@ static int zhe_check(pyddsi_decoder *decoder, const pyddsi_message *message)
     }
 }
 
-static unsigned marker_bit(unsigned kind)
-{
-    return kind == PYDDSI_CONDUIT ? PYDDSI_MARKER_CONDUIT
-           : kind == PYDDSI_FRAG  ? PYDDSI_MARKER_FRAG
-                                  : PYDDSI_MARKER_RSPACE;
-}
-
 /* What a correct sender keeps to beyond the fields themselves. */
 static int strict_check(pyddsi_decoder *decoder, const pyddsi_spec *spec,
                         const pyddsi_message *message)
@@ -207,7 +201,7 @@ static void follow(pyddsi_decoder *decoder, const pyddsi_spec *spec, const pydds
         }
         return;
     }
-    decoder->markers |= (uint8_t)marker_bit(spec->number);
+    decoder->markers |= (uint8_t)pdi_marker_bit(spec->number);
     decoder->conduit = message->conduit;
     decoder->space = message->space;
     if (spec->number == PYDDSI_FRAG) {
@@ -282,73 +276,11 @@ static int fields_read(struct pdi_record *record, const pyddsi_spec *spec, unsig
     return PYDDSI_OK;
 }
 
-/* A number of one or two bytes in its shortest form, of which there are two at |at|. Answers how many it has, 0 for any
- * other. */
-static inline size_t short_number(const uint8_t *at, uint64_t *value)
-{
-    if (at[0] < 0x80) {
-        *value = at[0];
-        return 1;
-    }
-    *value = (at[0] & 0x7fU) | (uint64_t)at[1] << 7;
-    return at[1] - 1U < 0x7f ? 2 : 0;
-}
-
-/* The same for one of up to 28 bits; four bytes are there. */
-static inline size_t number28(const uint8_t *at, uint64_t *value)
-{
-    size_t size = short_number(at, value);
-    if (size != 0 || at[1] < 0x80) {
-        return size;
-    }
-    uint64_t low = (at[0] & 0x7fU) | (at[1] & 0x7fU) << 7;
-    if (at[2] < 0x80) {
-        *value = low | (uint64_t)at[2] << 14;
-        return at[2] == 0 ? 0 : 3;
-    }
-    *value = low | (at[2] & 0x7fU) << 14 | (uint64_t)at[3] << 21;
-    return at[3] - 1U < 0x7f ? 4 : 0;
-}
-
-/* What nearly every message under load is: an SDATA of one resource, its numbers short, in the tolerant reading, no marker
- * before it but a CONDUIT further ahead. Read without the table, in a third of the time. False: it is not, or not certainly;
- * then nothing has happened. */
-static inline bool sdata_next(pyddsi_decoder *decoder, pyddsi_message *message)
-{
-    enum { HEAD_MAX = 1 + 4 + 2 + 2 };
-    const pyddsi_reading *reading = decoder->reading;
-    const uint8_t *begin = decoder->data + decoder->at, *at = begin + 1;
-    size_t left = decoder->size - decoder->at;
-    uint64_t sn, rid, size;
-    if (left < HEAD_MAX || (begin[0] & (PDI_KIND_MASK | PYDDSI_A)) != PYDDSI_SDATA ||
-        decoder->markers != 0 || reading->options.strictness != PYDDSI_TOLERANT)
-        return false;
-    size_t first = number28(at, &sn), second = short_number(at + first, &rid);
-    size_t third = short_number(at + first + second, &size);
-    at += first + second + third;
-    if (first == 0 || second == 0 || third == 0 || sn > reading->max[PYDDSI_TYPE_SN] ||
-        rid > reading->max[PYDDSI_TYPE_ID] || size > left - (size_t)(at - begin))
-        return false;
-    message->kind = decoder->kind = PYDDSI_SDATA;
-    message->flags = (uint8_t)(begin[0] & PDI_FLAG_MASK);
-    message->fragment = 0;
-    message->at = decoder->at;
-    message->size = (size_t)(at - begin) + size;
-    message->conduit = decoder->conduit;
-    message->space = decoder->space;
-    message->sn = sn;
-    message->rid = rid;
-    message->data_rid = 0;
-    message->payload = (pyddsi_bytes){at, size};
-    decoder->at += message->size;
-    return true;
-}
-
 int pdi_decoder_next(pyddsi_decoder *decoder, pyddsi_message *message)
 {
     if (decoder->at == decoder->size)
         return PYDDSI_END;
-    if (sdata_next(decoder, message))
+    if (pdi_quick_next(decoder, message))
         return PYDDSI_OK;
     const pyddsi_reading *reading = decoder->reading;
     const uint8_t *begin = decoder->data + decoder->at;
