@@ -50,6 +50,21 @@ static uint64_t lacked_by_many(const struct pdi_node *node, const struct pdi_con
     return times[PDI_REPEAT_FEW - 1];
 }
 
+/* What a NACK of zhe wants: it asks for 32 messages at most, and keeps nothing of what comes behind a gap. So where it asks for
+ * as many as it can, all that follows has to come again as well, and one answer brings some packets of it: in 32s, each a round
+ * trip, a window takes longer than the next loss. */
+enum {
+    ASKS_MAX = 32,
+    BEYOND_NUMBERS = 1024,
+    BEYOND_BYTES = 8 * 1472,
+};
+
+/* Whether a number goes with those that were asked for; |bytes| are those of them so far. */
+static bool follows(bool all, unsigned i, size_t bytes)
+{
+    return all && i >= ASKS_MAX && bytes < BEYOND_BYTES;
+}
+
 /* Marks what is asked for and was not sent again a moment ago. */
 void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint32_t peer,
                        uint64_t number, uint64_t mask, pdi_time now)
@@ -70,15 +85,20 @@ void pdi_repeat_wanted(struct pdi_node *node, struct pdi_conduit *conduit, uint3
         member->lone_from = number;
     }
     uint64_t lately = now - member->lone_at < pause ? member->lone_sent : 0;
-    for (unsigned i = 0; i <= 64; i++) {
+    bool all =
+        node->peers[peer].features == 0 && (~mask & ((UINT64_C(1) << (ASKS_MAX - 1)) - 1)) == 0;
+    size_t bytes = 0;
+    for (unsigned i = 0; i <= (all ? BEYOND_NUMBERS : 64); i++) {
         uint64_t one = number + i;
-        if ((i != 0 && (mask >> (i - 1) & 1) == 0) || one < base) {
+        bool asked = i == 0 || (i <= 64 && (mask >> (i - 1) & 1) != 0);
+        if ((!asked && !follows(all, i, bytes)) || one < base) {
             continue;
         }
         if (one >= conduit->sent || (alone && i == 64)) {
             break; /* ahead of the writer: there is nothing to send; or it asks again for this one */
         }
         struct pdi_entry *entry = pdi_window_entry(&conduit->window, (uint32_t)one);
+        bytes += pdi_pack_size(conduit, entry, one);
         bool recent = (entry->mark & PDI_MARK_RESENT) != 0 &&
                       now_us - entry->sent_us < (uint32_t)(pause / PDI_TIME_US);
         if ((entry->mark & PDI_MARK_WANTED) != 0 || (recent && !member->unreached)) {
