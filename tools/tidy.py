@@ -206,6 +206,20 @@ def sources(root: Path) -> Iterator[tuple[str, str]]:
                 yield (place / name).relative_to(root).as_posix(), data.decode(errors="replace")
 
 
+def types_twice(root: Path) -> list[str]:
+    """Types of which two headers have one each under the same name: a compile error on the day that they meet."""
+    found: dict[str, list[str]] = {}
+    for path, text in sorted(sources(root)):
+        if re.fullmatch(r"csrc/.*\.h", path):
+            for name in re.findall(
+                r"^(?:typedef )?((?:struct|enum|union) \w+)\s*\{", bare(text), re.MULTILINE
+            ):
+                found.setdefault(name, []).append(path)
+    return [
+        f"{name} is in {' and in '.join(paths)}" for name, paths in found.items() if len(paths) > 1
+    ]
+
+
 @dataclass(frozen=True)
 class Rule:
     """A check, and a pattern for the paths of the files it is for."""

@@ -81,7 +81,7 @@ int pdi_arrow_schema(const pyddsi_scan *scan, struct ArrowSchema *schema)
 /* ---- arrays ---- */
 
 struct arrays {
-    struct pdi_batch *batch;
+    struct pdi_arrow_batch *batch;
     struct pdi_atomic32 users;
     struct ArrowArray child[PYDDSI_COLUMNS_MAX], item[PYDDSI_COLUMNS_MAX];
     struct ArrowArray *children[PYDDSI_COLUMNS_MAX], *items[PYDDSI_COLUMNS_MAX];
@@ -117,7 +117,7 @@ static void array_fill(struct ArrowArray *array, struct arrays *made, uint32_t p
 
 static void child_fill(struct arrays *made, uint32_t i)
 {
-    const struct pdi_batch *batch = made->batch;
+    const struct pdi_arrow_batch *batch = made->batch;
     const struct pdi_shape *shape = &batch->pool->shape.column[i];
     const void **buffers = made->buffers[2 * i + 1];
     struct ArrowArray *child = &made->child[i];
@@ -147,7 +147,7 @@ static void child_fill(struct arrays *made, uint32_t i)
     child->children = &made->items[i];
 }
 
-int pdi_arrow_array(struct pdi_batch *batch, struct ArrowArray *array)
+int pdi_arrow_array(struct pdi_arrow_batch *batch, struct ArrowArray *array)
 {
     struct arrays *made = calloc(1, sizeof *made);
     if (made == NULL) {

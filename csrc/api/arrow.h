@@ -36,6 +36,6 @@ struct ArrowArray {
 /* The schema of a scan's batches. OK, or NO_SPACE. */
 int pdi_arrow_schema(const pyddsi_scan *scan, struct ArrowSchema *schema);
 /* A batch as one array; it has the batch's one user from then on. OK, or NO_SPACE, and the batch is as it was. */
-int pdi_arrow_array(struct pdi_batch *batch, struct ArrowArray *array);
+int pdi_arrow_array(struct pdi_arrow_batch *batch, struct ArrowArray *array);
 
 #endif

@@ -58,7 +58,7 @@ static int add(struct block *block, const void *data, Py_ssize_t size)
 }
 
 /* What had been taken before. 1: all of it; 0: up to one of another size; negative: an exception. */
-static int add_ready(struct pdi_reader *reader, struct block *block)
+static int add_ready(struct pdi_fast_reader *reader, struct block *block)
 {
     int more = 1;
     while (more > 0 && block->count < block->max &&
@@ -75,7 +75,7 @@ static int add_ready(struct pdi_reader *reader, struct block *block)
 }
 
 /* Straight from the core; what is of another size becomes the batch. As add_ready; AGAIN in *status: nothing is left. */
-static int add_taken(struct pdi_reader *reader, struct block *block, int *status)
+static int add_taken(struct pdi_fast_reader *reader, struct block *block, int *status)
 {
     pyddsi_received raw[PDI_BATCH_MAX];
     size_t count = 0;
@@ -101,7 +101,7 @@ static int add_taken(struct pdi_reader *reader, struct block *block, int *status
     return more;
 }
 
-static int add_all(struct pdi_reader *reader, struct block *block)
+static int add_all(struct pdi_fast_reader *reader, struct block *block)
 {
     int status = PYDDSI_OK;
     int more = add_ready(reader, block);
@@ -116,7 +116,7 @@ static int add_all(struct pdi_reader *reader, struct block *block)
 
 PyObject *pdi_reader_array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     struct block block = {.max = 65536, .size = -1, .misfit = -1};
     uint64_t timeout_ns;
     block.item = count > 0 ? PyLong_AsSsize_t(args[0]) : 0;

@@ -61,7 +61,7 @@ PyObject *pdi_fast_scan_batch(PyObject *self, PyObject *address)
         return NULL;
     }
     int status;
-    struct pdi_batch *batch = pdi_scan_take(scan, &status);
+    struct pdi_arrow_batch *batch = pdi_scan_take(scan, &status);
     if (batch == NULL) {
         if (status != PYDDSI_END) {
             return PyErr_NoMemory();
@@ -84,7 +84,7 @@ PyObject *pdi_fast_scan_batch(PyObject *self, PyObject *address)
 
 /* ---- rows as Python's own objects, for small tables and without Arrow ---- */
 
-static PyObject *number_object(const struct pdi_shape *shape, const struct pdi_batch *batch,
+static PyObject *number_object(const struct pdi_shape *shape, const struct pdi_arrow_batch *batch,
                                uint32_t row)
 {
     const uint8_t *values = batch->memory + shape->values;
@@ -114,7 +114,7 @@ static PyObject *counts_object(const uint64_t *counts, Py_ssize_t size)
     return list;
 }
 
-static PyObject *value_object(const struct pdi_batch *batch, uint32_t column, uint32_t row)
+static PyObject *value_object(const struct pdi_arrow_batch *batch, uint32_t column, uint32_t row)
 {
     const struct pdi_shape *shape = &batch->pool->shape.column[column];
     if (shape->valid != SIZE_MAX && !(batch->memory[shape->valid + row / 8] >> row % 8 & 1)) {
@@ -134,7 +134,7 @@ static PyObject *value_object(const struct pdi_batch *batch, uint32_t column, ui
                                                           : PyBytes_FromStringAndSize(bytes, size);
 }
 
-static PyObject *row_object(const struct pdi_batch *batch, uint32_t row)
+static PyObject *row_object(const struct pdi_arrow_batch *batch, uint32_t row)
 {
     uint32_t count = batch->pool->shape.count;
     PyObject *tuple = PyTuple_New((Py_ssize_t)count);
@@ -153,7 +153,7 @@ PyObject *pdi_fast_scan_rows(PyObject *self, PyObject *address)
     (void)self;
     pyddsi_scan *scan = scan_of(address);
     int status = PYDDSI_END;
-    struct pdi_batch *batch = scan != NULL ? pdi_scan_take(scan, &status) : NULL;
+    struct pdi_arrow_batch *batch = scan != NULL ? pdi_scan_take(scan, &status) : NULL;
     if (batch == NULL) {
         return scan == NULL ? NULL : status == PYDDSI_END ? PyList_New(0) : PyErr_NoMemory();
     }

@@ -21,7 +21,7 @@
 
 /* ---- from the core ---- */
 
-Py_ssize_t pdi_reader_wrap(struct pdi_reader *reader, const pyddsi_received *raw, size_t count,
+Py_ssize_t pdi_reader_wrap(struct pdi_fast_reader *reader, const pyddsi_received *raw, size_t count,
                            PyObject **made)
 {
     struct pdi_keeper *keeper = reader->keeper;
@@ -63,7 +63,7 @@ Py_ssize_t pdi_reader_wrap(struct pdi_reader *reader, const pyddsi_received *raw
 }
 
 /* Fills the batch, which is empty. OK: at least one is there. */
-static int fill(struct pdi_reader *reader)
+static int fill(struct pdi_fast_reader *reader)
 {
     pyddsi_received raw[PDI_BATCH_MAX];
     size_t count = 0;
@@ -85,7 +85,7 @@ static int fill(struct pdi_reader *reader)
 }
 
 /* For so short a time that no other thread of Python misses the interpreter's lock. */
-static int look_again(struct pdi_reader *reader)
+static int look_again(struct pdi_fast_reader *reader)
 {
     int status = PYDDSI_AGAIN;
     pdi_time until = pdi_spin_begin(&reader->spin);
@@ -98,7 +98,7 @@ static int look_again(struct pdi_reader *reader)
     return status;
 }
 
-int pdi_reader_await(struct pdi_reader *reader, uint64_t timeout_ns)
+int pdi_reader_await(struct pdi_fast_reader *reader, uint64_t timeout_ns)
 {
     int status = fill(reader);
     if (status == PYDDSI_AGAIN && timeout_ns != 0)
@@ -128,7 +128,7 @@ int pdi_reader_await(struct pdi_reader *reader, uint64_t timeout_ns)
     return status;
 }
 
-PyObject *pdi_reader_pop(struct pdi_reader *reader)
+PyObject *pdi_reader_pop(struct pdi_fast_reader *reader)
 {
     return reader->at < reader->count ? reader->ready[reader->at++] : NULL;
 }
@@ -186,7 +186,7 @@ int pdi_reader_many(const char *function, PyObject *const *args, Py_ssize_t coun
 static PyObject *reader_recv(PyObject *self, PyObject *const *args, Py_ssize_t count,
                              PyObject *names)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     uint64_t timeout_ns;
     if (timeout_of("recv", args, count, names, &timeout_ns) < 0)
         return NULL;
@@ -203,7 +203,7 @@ static PyObject *reader_recv(PyObject *self, PyObject *const *args, Py_ssize_t c
 static PyObject *reader_poll(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     PyObject *sample = pdi_reader_pop(reader);
     if (sample != NULL)
         return sample;
@@ -218,7 +218,7 @@ static PyObject *reader_poll(PyObject *self, PyObject *ignored)
 /* A loop over a subscriber ends when it, or its session, is closed. */
 static PyObject *reader_next(PyObject *self)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     for (;;) { /* again only if another thread took what came */
         PyObject *sample = pdi_reader_pop(reader);
         if (sample != NULL)
@@ -232,7 +232,7 @@ static PyObject *reader_next(PyObject *self)
 }
 
 /* What is there now, at most max samples, appended to the list. OK, also if it is nothing. */
-static int gather(struct pdi_reader *reader, PyObject *list, Py_ssize_t max)
+static int gather(struct pdi_fast_reader *reader, PyObject *list, Py_ssize_t max)
 {
     pyddsi_received raw[PDI_BATCH_MAX];
     PyObject *made[PDI_BATCH_MAX];
@@ -270,7 +270,7 @@ static int gather(struct pdi_reader *reader, PyObject *list, Py_ssize_t max)
 }
 
 /* The list of a call that fails: the program will never see the samples in it. */
-static void give_up(struct pdi_reader *reader, PyObject *list)
+static void give_up(struct pdi_fast_reader *reader, PyObject *list)
 {
     for (Py_ssize_t i = 0; reader->keeper != NULL && i < PyList_Size(list); i++) {
         const pyddsi_received *raw = pdi_sample_raw(PyList_GetItem(list, i));
@@ -282,7 +282,7 @@ static void give_up(struct pdi_reader *reader, PyObject *list)
 static PyObject *reader_recv_many(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                   PyObject *names)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     uint64_t timeout_ns;
     Py_ssize_t max = 256;
     if (pdi_reader_many("recv_many", args, count, names, &max, &timeout_ns) < 0)
@@ -305,7 +305,7 @@ static PyObject *reader_recv_many(PyObject *self, PyObject *const *args, Py_ssiz
 /* What is there now, without waiting: a list that may be empty, or None where it is closed. */
 static PyObject *reader_take(PyObject *self, PyObject *given)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     Py_ssize_t max = PyLong_AsSsize_t(given);
     PyObject *list = max == -1 && PyErr_Occurred() != NULL ? NULL : PyList_New(0);
     if (list == NULL)
@@ -321,7 +321,7 @@ static PyObject *reader_take(PyObject *self, PyObject *given)
 
 static PyObject *reader_attach(PyObject *self, PyObject *args)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     PyObject *given = NULL;
     unsigned int handle = 0;
     unsigned int ahead = 0;
@@ -343,7 +343,7 @@ static PyObject *reader_attach(PyObject *self, PyObject *args)
 static PyObject *reader_detach(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     struct pdi_keeper *keeper = reader->keeper;
     reader->keeper = NULL;
     if (keeper == NULL)
@@ -359,7 +359,7 @@ static PyObject *reader_detach(PyObject *self, PyObject *ignored)
 
 static void reader_dealloc(PyObject *self)
 {
-    struct pdi_reader *reader = (struct pdi_reader *)self;
+    struct pdi_fast_reader *reader = (struct pdi_fast_reader *)self;
     while (reader->at < reader->count) /* at most a batch */
         Py_DECREF(reader->ready[reader->at++]);
     Py_XDECREF((PyObject *)reader->keeper);
@@ -374,7 +374,7 @@ static PyObject *reader_iter(PyObject *self)
 static PyObject *reader_answers(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromUnsignedLongLong(((struct pdi_reader *)self)->answers);
+    return PyLong_FromUnsignedLongLong(((struct pdi_fast_reader *)self)->answers);
 }
 
 static PyGetSetDef reader_fields[] = {
@@ -412,7 +412,7 @@ static PyType_Slot reader_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec reader_spec = {"pyddsi._core.Reader", sizeof(struct pdi_reader), 0,
+static PyType_Spec reader_spec = {"pyddsi._core.Reader", sizeof(struct pdi_fast_reader), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, reader_slots};
 
 int pdi_reader_type(PyObject *module)

@@ -70,7 +70,7 @@ static void lay_out(struct pdi_pool_shape *shape, const struct pdi_sink *sink, u
     shape->capacity = capacity;
 }
 
-static void pool_leave(struct pdi_batch_pool *pool)
+static void pool_leave(struct pdi_arrow_pool *pool)
 {
     if (pdi_atomic32_add(&pool->users, UINT32_MAX) == 1) {
         for (uint32_t i = 0; i < pool->free_count; i++) {
@@ -80,9 +80,9 @@ static void pool_leave(struct pdi_batch_pool *pool)
     }
 }
 
-void pdi_batch_leave(struct pdi_batch *batch)
+void pdi_batch_leave(struct pdi_arrow_batch *batch)
 {
-    struct pdi_batch_pool *pool = batch->pool;
+    struct pdi_arrow_pool *pool = batch->pool;
     if (pdi_atomic32_add(&batch->users, UINT32_MAX) != 1) {
         return;
     }
@@ -101,8 +101,8 @@ void pdi_batch_leave(struct pdi_batch *batch)
 /* Memory for the next batch, as the sink wants it. */
 static int batch_begin(pyddsi_scan *scan)
 {
-    struct pdi_batch_pool *pool = scan->pool;
-    struct pdi_batch *batch = NULL;
+    struct pdi_arrow_pool *pool = scan->pool;
+    struct pdi_arrow_batch *batch = NULL;
     pdi_lock_take(&pool->lock);
     if (pool->free_count != 0) {
         batch = pool->free[--pool->free_count];
@@ -155,7 +155,7 @@ pyddsi_scan *pyddsi_scan_open(const pyddsi_scan_options *options, int *status)
     pyddsi_scan *scan = calloc(1, sizeof *scan);
     /* calloc: nearly all of it is never touched, and costs nothing then */
     uint8_t *memory = scan != NULL ? calloc(1, size + ALIGNMENT) : NULL;
-    struct pdi_batch_pool *pool = memory != NULL ? calloc(1, sizeof *pool) : NULL;
+    struct pdi_arrow_pool *pool = memory != NULL ? calloc(1, sizeof *pool) : NULL;
     *status = PYDDSI_NO_SPACE;
     /* without it strangers could choose what is slow, and no more */
     (void)getrandom(seed, sizeof seed, 0);
@@ -239,7 +239,7 @@ int pyddsi_scan_finish(pyddsi_scan *scan, int whole)
 /* From one pool to the next: batches of the old one may still be out. */
 static int pool_again(pyddsi_scan *scan)
 {
-    struct pdi_batch_pool *pool = calloc(1, sizeof *pool);
+    struct pdi_arrow_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) {
         return PYDDSI_NO_SPACE;
     }
@@ -343,7 +343,7 @@ pyddsi_bytes pyddsi_scan_name(const pyddsi_scan *scan, const pyddsi_endpoint *so
     return pdi_scan_name(scan->core, source, space, rid);
 }
 
-struct pdi_batch *pdi_scan_take(pyddsi_scan *scan, int *status)
+struct pdi_arrow_batch *pdi_scan_take(pyddsi_scan *scan, int *status)
 {
     struct pdi_sink *sink = scan->core->sink;
     *status = sink != NULL ? PYDDSI_OK : PYDDSI_END;
@@ -355,7 +355,7 @@ struct pdi_batch *pdi_scan_take(pyddsi_scan *scan, int *status)
         *status = PYDDSI_END;
         return NULL;
     }
-    struct pdi_batch *batch = scan->batch;
+    struct pdi_arrow_batch *batch = scan->batch;
     batch->rows = sink->rows;
     scan->rows += sink->rows;
     for (uint32_t i = 0; i < sink->count; i++) {

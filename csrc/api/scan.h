@@ -19,20 +19,20 @@ struct pdi_pool_shape {
     struct pdi_shape column[PYDDSI_COLUMNS_MAX];
 };
 
-struct pdi_batch;
+struct pdi_arrow_batch;
 
-struct pdi_batch_pool {
+struct pdi_arrow_pool {
     struct pdi_lock lock;
     struct pdi_atomic32 users; /* the scan, and each batch that is in use */
     uint32_t free_count;
     uint8_t closed;
-    struct pdi_batch *free[3];
+    struct pdi_arrow_batch *free[3];
     struct pdi_pool_shape shape;
 };
 
 /* One batch: its memory lies behind it. */
-struct pdi_batch {
-    struct pdi_batch_pool *pool;
+struct pdi_arrow_batch {
+    struct pdi_arrow_pool *pool;
     uint8_t *memory;
     struct pdi_atomic32 users; /* the scan that fills it; then each array that was handed out */
     uint32_t rows;
@@ -42,14 +42,14 @@ struct pdi_batch {
 struct pyddsi_scan {
     struct pdi_scan *core;
     void *memory;
-    struct pdi_batch_pool *pool;
-    struct pdi_batch *batch; /* being filled */
+    struct pdi_arrow_pool *pool;
+    struct pdi_arrow_batch *batch; /* being filled */
     uint64_t rows;
 };
 
 /* Takes the batch that was filled, with one user; null: there are no rows (END), or an error. */
-struct pdi_batch *pdi_scan_take(pyddsi_scan *scan, int *status);
+struct pdi_arrow_batch *pdi_scan_take(pyddsi_scan *scan, int *status);
 /* One user less. */
-void pdi_batch_leave(struct pdi_batch *batch);
+void pdi_batch_leave(struct pdi_arrow_batch *batch);
 
 #endif

@@ -32,44 +32,44 @@ struct pdi_ends {
 
 #define PDI_ENDS_EMPTY ((struct pdi_ends){PDI_CHAIN_END, PDI_CHAIN_END})
 
-struct pdi_lane {
+struct pdi_chains {
     void *at; /* the chain of item 0 */
     size_t stride;
 };
 
-static inline struct pdi_chain *pdi_lane_item(const struct pdi_lane *lane, uint32_t item)
+static inline struct pdi_chain *pdi_chains_item(const struct pdi_chains *lane, uint32_t item)
 {
     return (void *)((char *)lane->at + item * lane->stride);
 }
 
-static inline uint32_t pdi_chain_next(const struct pdi_lane *lane, uint32_t item)
+static inline uint32_t pdi_chain_next(const struct pdi_chains *lane, uint32_t item)
 {
-    return pdi_lane_item(lane, item)->next;
+    return pdi_chains_item(lane, item)->next;
 }
 
-static inline void pdi_lane_append(const struct pdi_lane *lane, struct pdi_ends *ends,
+static inline void pdi_lane_append(const struct pdi_chains *lane, struct pdi_ends *ends,
                                    uint32_t item)
 {
-    *pdi_lane_item(lane, item) = (struct pdi_chain){ends->last, PDI_CHAIN_END};
+    *pdi_chains_item(lane, item) = (struct pdi_chain){ends->last, PDI_CHAIN_END};
     if (ends->last == PDI_CHAIN_END)
         ends->first = item;
     else
-        pdi_lane_item(lane, ends->last)->next = item;
+        pdi_chains_item(lane, ends->last)->next = item;
     ends->last = item;
 }
 
-static inline void pdi_lane_remove(const struct pdi_lane *lane, struct pdi_ends *ends,
+static inline void pdi_lane_remove(const struct pdi_chains *lane, struct pdi_ends *ends,
                                    uint32_t item)
 {
-    struct pdi_chain chain = *pdi_lane_item(lane, item);
+    struct pdi_chain chain = *pdi_chains_item(lane, item);
     if (chain.prev == PDI_CHAIN_END)
         ends->first = chain.next;
     else
-        pdi_lane_item(lane, chain.prev)->next = chain.next;
+        pdi_chains_item(lane, chain.prev)->next = chain.next;
     if (chain.next == PDI_CHAIN_END)
         ends->last = chain.prev;
     else
-        pdi_lane_item(lane, chain.next)->prev = chain.prev;
+        pdi_chains_item(lane, chain.next)->prev = chain.prev;
 }
 
 /* The free items of an array: a list of those that were given back, and all that were never taken. `next` is written only

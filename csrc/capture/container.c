@@ -65,7 +65,7 @@ static uint32_t first_of(const uint8_t *data)
 }
 
 /* The first bytes of a file tell what it is. OK, SHORT or BAD_INPUT. */
-static int begin(struct pdi_container *container, struct pdi_walk *walk)
+static int begin(struct pdi_container *container, struct pdi_record_walk *walk)
 {
     if (walk->size < 4)
         return pdi_walk_short(walk, 4);
@@ -90,7 +90,7 @@ static int begin(struct pdi_container *container, struct pdi_walk *walk)
 int pdi_container_next_any(struct pdi_container *container, const uint8_t *data, size_t size,
                            struct pdi_frame *frame, size_t *used, size_t *need)
 {
-    struct pdi_walk walk = {data, size, 0, 0};
+    struct pdi_record_walk walk = {data, size, 0, 0};
     int status = PYDDSI_OK;
     if (container->damage != PDI_DAMAGE_NONE)
         status = PYDDSI_BAD_INPUT;

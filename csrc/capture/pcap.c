@@ -13,7 +13,7 @@ enum { HEADER = 24, AT_SNAP = 16, AT_LINK = 20 };
 #define FCS_TOLD  (UINT32_C(1) << 26)
 #define FCS_SHIFT 28U
 
-int pdi_pcap_begin(struct pdi_container *container, struct pdi_walk *walk)
+int pdi_pcap_begin(struct pdi_container *container, struct pdi_record_walk *walk)
 {
     const uint8_t *data = walk->data;
     if (walk->size < HEADER)
@@ -29,7 +29,8 @@ int pdi_pcap_begin(struct pdi_container *container, struct pdi_walk *walk)
     return PYDDSI_OK;
 }
 
-int pdi_pcap_next(struct pdi_container *container, struct pdi_walk *walk, struct pdi_frame *frame)
+int pdi_pcap_next(struct pdi_container *container, struct pdi_record_walk *walk,
+                  struct pdi_frame *frame)
 {
     const uint8_t *data = walk->data + walk->used;
     size_t left = walk->size - walk->used;

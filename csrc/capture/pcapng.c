@@ -305,7 +305,7 @@ static int section_order(struct pdi_container *container, const uint8_t *data)
 
 /* The next block, of which the first HEAD bytes are there. OK: |frame| is the next one; AGAIN: it was none; SHORT;
  * BAD_INPUT. */
-static int block_next(struct pdi_container *container, struct pdi_walk *walk,
+static int block_next(struct pdi_container *container, struct pdi_record_walk *walk,
                       struct pdi_frame *frame)
 {
     const uint8_t *data = walk->data + walk->used;
@@ -342,7 +342,8 @@ static int block_next(struct pdi_container *container, struct pdi_walk *walk,
     return PYDDSI_OK;
 }
 
-int pdi_pcapng_next(struct pdi_container *container, struct pdi_walk *walk, struct pdi_frame *frame)
+int pdi_pcapng_next(struct pdi_container *container, struct pdi_record_walk *walk,
+                    struct pdi_frame *frame)
 {
     int status;
     container->lost = 0;

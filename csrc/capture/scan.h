@@ -37,7 +37,7 @@ enum {
 };
 
 /* What is known of the bytes of one TCP direction. */
-enum pdi_stream_state {
+enum pdi_framing {
     PDI_STREAM_NONE,    /* nothing has come */
     PDI_STREAM_FOREIGN, /* not of the protocol */
     PDI_STREAM_READ,

@@ -27,7 +27,7 @@ static struct pdi_stream_seen *stream_of(struct pdi_scan *scan)
 }
 
 /* Reading breaks off: packets have to be looked for, or there are none any more. */
-static void broken(struct pdi_scan *scan, struct pdi_stream_seen *stream, enum pdi_stream_state now)
+static void broken(struct pdi_scan *scan, struct pdi_stream_seen *stream, enum pdi_framing now)
 {
     bool first = stream->state == PDI_STREAM_READ;
     stream->state = (uint8_t)now;

@@ -90,7 +90,7 @@ static bool deliver(struct pdi_tcp *tcp, uint16_t index, const struct pdi_tcp_pi
 /* ---- order ---- */
 
 /* The pieces of the packet that are still to be laid somewhere; null if there is none. */
-static const struct pdi_tcp_piece *pending(const struct pdi_arrival *arrival)
+static const struct pdi_tcp_piece *pending(const struct pdi_tcp_segment *arrival)
 {
     return arrival->at < arrival->pieces ? &arrival->piece[arrival->at] : NULL;
 }
@@ -110,7 +110,7 @@ static const struct pdi_tcp_piece *nearest(const struct pdi_tcp *tcp,
 static const uint8_t *take(struct pdi_tcp *tcp, struct pdi_tcp_direction *direction,
                            struct pdi_tcp_piece *piece)
 {
-    struct pdi_arrival *arrival = &tcp->arrival;
+    struct pdi_tcp_segment *arrival = &tcp->arrival;
     const struct pdi_tcp_piece *came = pending(arrival);
     if (came == NULL || nearest(tcp, direction) != came)
         return pdi_held_get(tcp, direction, piece);
@@ -122,7 +122,7 @@ static const uint8_t *take(struct pdi_tcp *tcp, struct pdi_tcp_direction *direct
 /* Holds what is left of the packet; answers whether there is room. */
 static bool hold(struct pdi_tcp *tcp, struct pdi_tcp_direction *direction)
 {
-    struct pdi_arrival *arrival = &tcp->arrival;
+    struct pdi_tcp_segment *arrival = &tcp->arrival;
     uint32_t cost = 0;
     for (uint8_t i = arrival->at; i < arrival->pieces; i++)
         cost += pdi_held_cost(&arrival->piece[i]);
@@ -201,7 +201,7 @@ static bool end(struct pdi_tcp *tcp, const struct pdi_tcp_step *step, struct pdi
 static bool begin(struct pdi_tcp *tcp, const struct pdi_tcp_step *step, struct pdi_part *part)
 {
     struct pdi_tcp_direction *direction = &tcp->direction[step->direction];
-    const struct pdi_arrival *arrival = &tcp->arrival;
+    const struct pdi_tcp_segment *arrival = &tcp->arrival;
     bool lost = step->lost && !direction->ended;
     if (step->direction < tcp->count)
         pdi_tcp_remove(tcp, step->direction);
@@ -222,7 +222,7 @@ static bool begin(struct pdi_tcp *tcp, const struct pdi_tcp_step *step, struct p
 static void lay(struct pdi_tcp *tcp, uint16_t index)
 {
     struct pdi_tcp_direction *direction = &tcp->direction[index];
-    struct pdi_arrival *arrival = &tcp->arrival;
+    struct pdi_tcp_segment *arrival = &tcp->arrival;
     struct pdi_tcp_piece *bytes = &arrival->piece[0];
     struct pdi_tcp_piece *end = &arrival->piece[1];
     bytes->position = direction->next;
@@ -284,11 +284,11 @@ static void add(struct pdi_tcp *tcp, enum pdi_tcp_step_kind kind, uint16_t direc
 
 /* ---- packets ---- */
 
-static struct pdi_arrival arrival_of(const struct pdi_frame *frame,
-                                     const struct pdi_carried *carried)
+static struct pdi_tcp_segment arrival_of(const struct pdi_frame *frame,
+                                         const struct pdi_carried *carried)
 {
     bool syn = (carried->tcp_flags & FLAG_SYN) != 0;
-    struct pdi_arrival arrival = {
+    struct pdi_tcp_segment arrival = {
         .key.ports = (uint64_t)carried->source.kind << 32 | (uint64_t)carried->source.port << 16 |
                      carried->target.port,
         .piece[0] = {.number = frame->number,
@@ -348,7 +348,7 @@ static uint16_t make_room(struct pdi_tcp *tcp)
 void pdi_tcp_push(struct pdi_tcp *tcp, const struct pdi_frame *frame,
                   const struct pdi_carried *carried)
 {
-    struct pdi_arrival *arrival = &tcp->arrival;
+    struct pdi_tcp_segment *arrival = &tcp->arrival;
     unsigned flags = carried->tcp_flags;
     PDI_CHECK(tcp->step == tcp->steps && tcp->finishing == PDI_TCP_NONE);
     PDI_CHECK(carried->size <= carried->whole && carried->whole <= PDI_FRAME_BYTES_MAX);

@@ -91,7 +91,7 @@ struct pdi_tcp_step {
 };
 
 /* The packet that came last, while it is looked at. */
-struct pdi_arrival {
+struct pdi_tcp_segment {
     struct pdi_tcp_key key;
     struct pdi_tcp_piece piece[2]; /* its bytes, and the end */
     uint8_t pieces;
@@ -113,7 +113,7 @@ struct pdi_tcp {
     uint8_t step;
     uint8_t steps;
     struct pdi_tcp_step todo[PDI_TCP_STEPS_MAX];
-    struct pdi_arrival arrival;
+    struct pdi_tcp_segment arrival;
     uint32_t cost;       /* of all that is held */
     uint32_t held_free;  /* a chain of places that were in use, */
     uint32_t held_fresh; /* and the first that never was */

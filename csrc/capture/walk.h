@@ -8,7 +8,7 @@
 
 #include "capture/container.h"
 
-struct pdi_walk {
+struct pdi_record_walk {
     const uint8_t *data;
     size_t size;
     size_t used; /* of them, so far */
@@ -36,7 +36,7 @@ static inline uint64_t pdi_number64(const uint8_t *at, int swapped)
     return swapped ? __builtin_bswap64(number) : number;
 }
 
-static inline int pdi_walk_short(struct pdi_walk *walk, size_t need)
+static inline int pdi_walk_short(struct pdi_record_walk *walk, size_t need)
 {
     walk->need = need;
     return PYDDSI_SHORT;
@@ -50,11 +50,12 @@ int pdi_container_fail(struct pdi_container *container, enum pdi_damage damage, 
 void pdi_frame_trim(struct pdi_frame *frame, uint32_t fcs);
 
 /* The header of a pcap file, which is known by its magic number. OK or SHORT. */
-int pdi_pcap_begin(struct pdi_container *container, struct pdi_walk *walk);
+int pdi_pcap_begin(struct pdi_container *container, struct pdi_record_walk *walk);
 
 /* The next frame; the answers of pdi_container_next. */
-int pdi_pcap_next(struct pdi_container *container, struct pdi_walk *walk, struct pdi_frame *frame);
-int pdi_pcapng_next(struct pdi_container *container, struct pdi_walk *walk,
+int pdi_pcap_next(struct pdi_container *container, struct pdi_record_walk *walk,
+                  struct pdi_frame *frame);
+int pdi_pcapng_next(struct pdi_container *container, struct pdi_record_walk *walk,
                     struct pdi_frame *frame);
 
 #endif

@@ -124,7 +124,7 @@ static void lay_out(struct pdi_registry *to, const pyddsi_config *config, const 
     pdi_carve_clear(carve, to->said, said); /* PDI_SAID_NOTHING */
 }
 
-#define LANE(array, member) ((struct pdi_lane){&(array)->member, sizeof *(array)})
+#define LANE(array, member) ((struct pdi_chains){&(array)->member, sizeof *(array)})
 
 static void lanes_init(struct pdi_registry *registry)
 {

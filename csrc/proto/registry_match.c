@@ -146,7 +146,7 @@ int pdi_subscription_make(struct pdi_registry *registry, const struct pdi_remote
     owner->subscription_count++;
     *subscription = index;
     bool by_name = subscription_name(registry, made).size > 0;
-    const struct pdi_lane *lane = by_name ? &registry->lane_kind : &registry->lane_same;
+    const struct pdi_chains *lane = by_name ? &registry->lane_kind : &registry->lane_same;
     uint32_t at = by_name ? registry->publications.first
                           : registry->topics[topic].locals[PYDDSI_PUBLICATION].first;
     int status = PDI_STATUS_OK;
@@ -186,7 +186,7 @@ int pdi_publication_link(struct pdi_registry *registry, uint32_t publication)
     const struct pdi_local *local = &registry->locals[publication];
     const struct pdi_topic *topic = &registry->topics[local->topic];
     bool by_name = topic->definers > 0;
-    const struct pdi_lane *lane =
+    const struct pdi_chains *lane =
         by_name ? &registry->lane_subscribers : &registry->lane_topic_subscriptions;
     uint32_t at = by_name ? registry->subscribers.first : topic->subscriptions.first;
     int status = PDI_STATUS_OK;
@@ -236,7 +236,7 @@ int pdi_topic_link(struct pdi_registry *registry, uint32_t topic)
 }
 
 /* Frees those links of a list that the ids alone would not make. */
-static void unlink_names(struct pdi_registry *registry, const struct pdi_lane *lane,
+static void unlink_names(struct pdi_registry *registry, const struct pdi_chains *lane,
                          const struct pdi_ends *links)
 {
     uint32_t next;

@@ -218,10 +218,10 @@ struct pdi_registry {
     struct pdi_map pairs;     /* publication and peer to how many links they have */
 
     struct pdi_ends all, publications, listeners, subscribers;
-    struct pdi_lane lane_all, lane_same, lane_kind;
-    struct pdi_lane lane_peer_definitions, lane_topic_definitions;
-    struct pdi_lane lane_peer_subscriptions, lane_topic_subscriptions, lane_subscribers;
-    struct pdi_lane lane_publication_links, lane_subscription_links;
+    struct pdi_chains lane_all, lane_same, lane_kind;
+    struct pdi_chains lane_peer_definitions, lane_topic_definitions;
+    struct pdi_chains lane_peer_subscriptions, lane_topic_subscriptions, lane_subscribers;
+    struct pdi_chains lane_publication_links, lane_subscription_links;
 
     struct pdi_change *changes;
     uint32_t changes_max, change_first, change_count;

@@ -114,7 +114,7 @@ static void *grow(void *items, uint32_t count, uint32_t *room, uint32_t max, siz
 }
 
 uint32_t pdi_audit_author(struct pdi_audit *audit, int node, uint32_t handle,
-                          const struct pdi_topic *topic)
+                          const struct pdi_audit_topic *topic)
 {
     void *authors = grow(audit->authors, audit->authors_count, &audit->authors_room,
                          PDI_AUDIT_AUTHORS_MAX, sizeof(*audit->authors));
@@ -127,7 +127,7 @@ uint32_t pdi_audit_author(struct pdi_audit *audit, int node, uint32_t handle,
     return audit->authors_count++;
 }
 
-static bool follows(const struct pdi_audit *audit, int node, const struct pdi_topic *topic)
+static bool follows(const struct pdi_audit *audit, int node, const struct pdi_audit_topic *topic)
 {
     bool found = false;
     for (uint32_t i = 0; i < audit->audiences_count && !found; i++) {
@@ -139,7 +139,7 @@ static bool follows(const struct pdi_audit *audit, int node, const struct pdi_to
 }
 
 uint32_t pdi_audit_audience(struct pdi_audit *audit, int node, uint32_t handle,
-                            const struct pdi_topic *topic)
+                            const struct pdi_audit_topic *topic)
 {
     void *audiences = grow(audit->audiences, audit->audiences_count, &audit->audiences_room,
                            PDI_AUDIT_AUDIENCES_MAX, sizeof(*audit->audiences));
@@ -159,7 +159,7 @@ uint32_t pdi_audit_audience(struct pdi_audit *audit, int node, uint32_t handle,
 bool pdi_audit_wants(const struct pdi_audience *audience, const struct pdi_author *author,
                      uint8_t colour)
 {
-    const struct pdi_topic *one = &audience->topic, *two = &author->topic;
+    const struct pdi_audit_topic *one = &audience->topic, *two = &author->topic;
     if (audience->node == author->node || one->space != two->space)
         return false;
     if (one->colour_limit != 0 && colour >= one->colour_limit)
@@ -218,17 +218,17 @@ void pdi_audit_put(struct pdi_audit *audit, uint32_t author, uint8_t colour, uin
                    uint64_t stamp)
 {
     struct pdi_author *one = &audit->authors[author];
-    struct pdi_put *puts = grow(one->puts, one->count, &one->room, UINT32_MAX, sizeof(*puts));
+    struct pdi_audit_put *puts = grow(one->puts, one->count, &one->room, UINT32_MAX, sizeof(*puts));
     if (puts == NULL)
         return; /* its sample will be reported as nobody's */
     one->puts = puts;
     bool alone =
         one->moves && pdi_node_conduit(audit->world->nodes[one->node].node, one->handle) < 0;
-    puts[one->count++] = (struct pdi_put){.stamp = stamp,
-                                          .time = audit->world->now,
-                                          .matched = matched,
-                                          .colour = colour,
-                                          .alone = alone};
+    puts[one->count++] = (struct pdi_audit_put){.stamp = stamp,
+                                                .time = audit->world->now,
+                                                .matched = matched,
+                                                .colour = colour,
+                                                .alone = alone};
     audit->stamp++;
     audit->put++;
 }
@@ -279,7 +279,7 @@ static void check_hole(struct pdi_audit *audit, struct pdi_audience *audience,
         audit->broken || !author->topic.reliable || !audience->topic.reliable)
         return;
     for (uint32_t number = from; number < to; number++) {
-        const struct pdi_put *put = &author->puts[number];
+        const struct pdi_audit_put *put = &author->puts[number];
         if ((put->matched >> audience->node & 1) == 0 || put->stamp < audience->declared ||
             put->stamp < there->broken || put->stamp < here->broken ||
             !pdi_audit_wants(audience, author, put->colour))
@@ -305,7 +305,7 @@ static bool came_round(const struct pdi_audit *audit, const struct pdi_audience 
         return false;
     if (number >= last)
         return had;
-    const struct pdi_topic *topic = &author->topic;
+    const struct pdi_audit_topic *topic = &author->topic;
     uint64_t dropped = pdi_audit_ledger(audit, audience->node, topic->space, topic->resource * 2);
     uint32_t heard = dropped == 0 ? last : author->count;
     return heard - number >= UINT64_C(1) << (bits - 1);
@@ -324,7 +324,7 @@ static void check_taken(struct pdi_audit *audit, uint32_t index, const pyddsi_re
 {
     struct pdi_audience *audience = &audit->audiences[index];
     struct pdi_author *author = &audit->authors[stub->author];
-    struct pdi_put *put = &author->puts[stub->number];
+    struct pdi_audit_put *put = &author->puts[stub->number];
     uint32_t *last = last_taken(audience, stub->author, put->alone);
     uint64_t bit = UINT64_C(1) << index % 64, *word = &put->taken[index / 64];
     if (last == NULL)

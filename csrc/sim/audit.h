@@ -46,7 +46,7 @@
 #define PDI_AUDIT_NAME_MAX      64U
 #define PDI_AUDIT_NONE          UINT32_MAX
 
-struct pdi_put {
+struct pdi_audit_put {
     uint64_t stamp;
     pdi_time time;
     uint32_t matched; /* bit: this node was matched, and in its present life */
@@ -56,7 +56,7 @@ struct pdi_put {
 };
 
 /* What names one side of a match. */
-struct pdi_topic {
+struct pdi_audit_topic {
     uint64_t resource; /* not doubled; of a selection its number */
     uint8_t space;
     uint8_t is_selection;
@@ -70,14 +70,14 @@ struct pdi_author {
     int node;
     uint32_t life;
     uint32_t handle;
-    struct pdi_topic topic;
+    struct pdi_audit_topic topic;
     uint8_t forgotten;
     uint8_t moves;        /* best effort whose way depends on how many nodes are matched */
     uint8_t unmatched_ok; /* MATCHED need not follow from the declarations, as for a second one */
     uint32_t matched;     /* bit: the node said MATCHED about that node */
     uint32_t batch;       /* the most samples in one message: ledgers may count messages */
     uint32_t keeps;       /* samples for those who come late */
-    struct pdi_put *puts;
+    struct pdi_audit_put *puts;
     uint32_t count, room;
 };
 
@@ -85,7 +85,7 @@ struct pdi_audience {
     int node;
     uint32_t life;
     uint32_t handle;
-    struct pdi_topic topic;
+    struct pdi_audit_topic topic;
     uint64_t declared; /* stamp */
     uint8_t drops;     /* on_full is not to wait */
     uint8_t partial;   /* pull, periods: nothing is owed */
@@ -159,9 +159,9 @@ void pdi_audit_ending(struct pdi_audit *audit, int node);
 
 /* PDI_AUDIT_NONE: the tables are full. */
 uint32_t pdi_audit_author(struct pdi_audit *audit, int node, uint32_t handle,
-                          const struct pdi_topic *topic);
+                          const struct pdi_audit_topic *topic);
 uint32_t pdi_audit_audience(struct pdi_audit *audit, int node, uint32_t handle,
-                            const struct pdi_topic *topic);
+                            const struct pdi_audit_topic *topic);
 
 /* The payload of the author's sample number `count` + ahead, of `size` bytes (at least the stub's). */
 void pdi_audit_fill(const struct pdi_audit *audit, uint32_t author, uint32_t ahead, uint8_t colour,

@@ -50,7 +50,7 @@ static uint64_t written(const struct pdi_audit *audit, const struct pdi_author *
 }
 
 static bool is_owed(const struct pdi_audience *audience, const struct pdi_author *author,
-                    const struct pdi_put *put)
+                    const struct pdi_audit_put *put)
 {
     return (put->matched >> audience->node & 1) != 0 && put->stamp >= audience->declared &&
            pdi_audit_wants(audience, author, put->colour);
@@ -87,7 +87,7 @@ static void check_pair(struct pdi_audit *audit, uint32_t index, const struct pdi
     broken = broken > other ? broken : other;
     uint32_t begin = author->keeps != 0 ? check_kept(audit, index, author, broken) : 0;
     for (uint32_t number = begin; number < author->count; number++) {
-        const struct pdi_put *put = &author->puts[number];
+        const struct pdi_audit_put *put = &author->puts[number];
         if (!is_owed(audience, author, put))
             continue;
         audit->owed++;

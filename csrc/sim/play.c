@@ -125,21 +125,22 @@ struct pdi_play_thing *pdi_play_thing(struct pdi_play *play, int node, uint8_t k
     return thing;
 }
 
-struct pdi_writer *pdi_play_writer(struct pdi_play *play, int node, uint64_t resource)
+struct pdi_play_writer *pdi_play_writer(struct pdi_play *play, int node, uint64_t resource)
 {
     PDI_CHECK(play->writers_count < PDI_PLAY_WRITERS_MAX);
-    struct pdi_writer *writer = &play->writers[play->writers_count];
-    *writer = (struct pdi_writer){.node = node,
-                                  .author = PDI_AUDIT_NONE,
-                                  .interval = 5 * PDI_TIME_MS,
-                                  .size_min = PDI_AUDIT_STUB,
-                                  .size_max = 100,
-                                  .many_max = 1,
-                                  .options = {.resource = resource,
-                                              .reliability = PYDDSI_RELIABLE,
-                                              .way = PYDDSI_WAY_MULTICAST},
-                                  .topic = {.resource = resource, .reliable = 1},
-                                  .rand = pdi_rand_fork(&play->rand, 100 + play->writers_count)};
+    struct pdi_play_writer *writer = &play->writers[play->writers_count];
+    *writer =
+        (struct pdi_play_writer){.node = node,
+                                 .author = PDI_AUDIT_NONE,
+                                 .interval = 5 * PDI_TIME_MS,
+                                 .size_min = PDI_AUDIT_STUB,
+                                 .size_max = 100,
+                                 .many_max = 1,
+                                 .options = {.resource = resource,
+                                             .reliability = PYDDSI_RELIABLE,
+                                             .way = PYDDSI_WAY_MULTICAST},
+                                 .topic = {.resource = resource, .reliable = 1},
+                                 .rand = pdi_rand_fork(&play->rand, 100 + play->writers_count)};
     play->writers_count++;
     return writer;
 }
@@ -198,7 +199,7 @@ void pdi_play_crash(struct pdi_play *play, int node)
         play->things[i].declared &= play->things[i].node != node;
     }
     for (uint32_t i = 0; i < play->writers_count; i++) {
-        struct pdi_writer *writer = &play->writers[i];
+        struct pdi_play_writer *writer = &play->writers[i];
         if (writer->node == node) {
             writer->declared = 0;
             free(writer->large);
@@ -233,7 +234,7 @@ void pdi_play_start(struct pdi_play *play)
             declare_all(play, node);
     }
     for (uint32_t i = 0; i < play->writers_count; i++) {
-        struct pdi_writer *writer = &play->writers[i];
+        struct pdi_play_writer *writer = &play->writers[i];
         pdi_time first = pdi_rand_below(&writer->rand, writer->interval + 1);
         pdi_world_timer(&play->world, PDI_PLAY_TIMER_WRITER + i, writer->from + first);
     }

@@ -48,10 +48,10 @@ struct pdi_play_thing {
     uint8_t later; /* not before a fault declares it; likewise below */
 };
 
-struct pdi_writer {
+struct pdi_play_writer {
     int node;
     pyddsi_publisher_options options;
-    struct pdi_topic topic;
+    struct pdi_audit_topic topic;
     pdi_time from, until; /* 0: the play's stop */
     pdi_time interval;
     uint32_t size_min, size_max;
@@ -83,7 +83,7 @@ struct pdi_writer {
 struct pdi_listener {
     int node;
     pyddsi_subscriber_options options;
-    struct pdi_topic topic;
+    struct pdi_audit_topic topic;
     pdi_time delay_max; /* between something coming and its being read */
     uint32_t hold_max;  /* samples kept before they are released */
     uint8_t takes_one;  /* one sample at a time */
@@ -151,7 +151,7 @@ struct pdi_play {
 
     struct pdi_play_thing things[PDI_PLAY_THINGS_MAX];
     uint32_t things_count;
-    struct pdi_writer writers[PDI_PLAY_WRITERS_MAX];
+    struct pdi_play_writer writers[PDI_PLAY_WRITERS_MAX];
     uint32_t writers_count;
     struct pdi_listener readers[PDI_PLAY_READERS_MAX];
     uint32_t readers_count;
@@ -183,7 +183,7 @@ int pdi_play_node(struct pdi_play *play, const pyddsi_config *config);
 void pdi_play_absent(struct pdi_play *play, int node);
 struct pdi_play_thing *pdi_play_thing(struct pdi_play *play, int node, uint8_t kind, uint64_t id,
                                       const char *text);
-struct pdi_writer *pdi_play_writer(struct pdi_play *play, int node, uint64_t resource);
+struct pdi_play_writer *pdi_play_writer(struct pdi_play *play, int node, uint64_t resource);
 struct pdi_listener *pdi_play_reader(struct pdi_play *play, int node, uint64_t resource);
 struct pdi_fault *pdi_play_fault(struct pdi_play *play, enum pdi_fault_kind kind, int a, int b,
                                  pdi_time at);

@@ -12,7 +12,7 @@
 /* ---- writers ---- */
 
 /* OK and the author has one sample more, or what the node answered. */
-static int put_one(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
+static int put_one(struct pdi_play *play, struct pdi_play_writer *writer, struct pdi_node *node,
                    pdi_time now)
 {
     uint32_t size = (uint32_t)pdi_play_between(&writer->rand, writer->size_min, writer->size_max);
@@ -43,7 +43,7 @@ static int put_one(struct pdi_play *play, struct pdi_writer *writer, struct pdi_
     return status;
 }
 
-static int put_many(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
+static int put_many(struct pdi_play *play, struct pdi_play_writer *writer, struct pdi_node *node,
                     pdi_time now)
 {
     pyddsi_bytes samples[PDI_PLAY_MANY_MAX];
@@ -70,7 +70,7 @@ static int put_many(struct pdi_play *play, struct pdi_writer *writer, struct pdi
 }
 
 /* Begins a large sample: OK, and it goes out with the next steps. */
-static int begin_large(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
+static int begin_large(struct pdi_play *play, struct pdi_play_writer *writer, struct pdi_node *node,
                        pdi_time now)
 {
     uint32_t size = (uint32_t)pdi_play_between(&writer->rand, writer->size_max, writer->large_max);
@@ -91,7 +91,7 @@ static int begin_large(struct pdi_play *play, struct pdi_writer *writer, struct 
 }
 
 /* Goes on with a large sample, or begins one. OK: it is out, or given up; AGAIN: it goes on later. */
-static int put_large(struct pdi_play *play, struct pdi_writer *writer, struct pdi_node *node,
+static int put_large(struct pdi_play *play, struct pdi_play_writer *writer, struct pdi_node *node,
                      pdi_time now)
 {
     int status = writer->large == NULL ? begin_large(play, writer, node, now) : PYDDSI_OK;
@@ -124,7 +124,7 @@ static int put_large(struct pdi_play *play, struct pdi_writer *writer, struct pd
 
 void pdi_play_write(struct pdi_play *play, uint32_t index)
 {
-    struct pdi_writer *writer = &play->writers[index];
+    struct pdi_play_writer *writer = &play->writers[index];
     uint32_t timer = PDI_PLAY_TIMER_WRITER + index;
     pdi_time until = writer->until != 0 ? writer->until : play->stop, now;
     bool over = writer->idle || play->world.now >= until ||

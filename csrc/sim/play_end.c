@@ -58,7 +58,7 @@ static void check_statuses(struct pdi_play *play)
                         "the declaration of %s has the status %d", thing->text, status);
     }
     for (uint32_t i = 0; i < play->writers_count; i++) {
-        const struct pdi_writer *writer = &play->writers[i];
+        const struct pdi_play_writer *writer = &play->writers[i];
         if (!writer->declared || writer->may_fail || !pdi_world_runs(&play->world, writer->node))
             continue;
         int status = pdi_node_status(play->world.nodes[writer->node].node, writer->handle);

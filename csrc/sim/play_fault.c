@@ -40,7 +40,7 @@ void pdi_play_declare_thing(struct pdi_play *play, uint32_t index)
 
 void pdi_play_declare_writer(struct pdi_play *play, uint32_t index)
 {
-    struct pdi_writer *writer = &play->writers[index];
+    struct pdi_play_writer *writer = &play->writers[index];
     struct pdi_node *node = pdi_world_enter(&play->world, writer->node, NULL);
     int status = 0;
     if (node == NULL || writer->declared)
@@ -123,7 +123,7 @@ void pdi_play_forget_thing(struct pdi_play *play, uint32_t index)
 
 void pdi_play_forget_writer(struct pdi_play *play, uint32_t index)
 {
-    struct pdi_writer *writer = &play->writers[index];
+    struct pdi_play_writer *writer = &play->writers[index];
     if (!writer->declared)
         return;
     writer->declared = 0;

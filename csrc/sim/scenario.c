@@ -214,7 +214,7 @@ pyddsi_sim_link pdi_scenario_good_link(struct pdi_play *play)
     return link;
 }
 
-void pdi_scenario_name(struct pdi_play *play, int node, uint64_t id, struct pdi_topic *topic,
+void pdi_scenario_name(struct pdi_play *play, int node, uint64_t id, struct pdi_audit_topic *topic,
                        const char *name)
 {
     bool known = false;
@@ -229,16 +229,16 @@ void pdi_scenario_name(struct pdi_play *play, int node, uint64_t id, struct pdi_
     memcpy(topic->name, name, topic->name_size);
 }
 
-static void usual_name(struct pdi_play *play, int node, uint64_t id, struct pdi_topic *topic)
+static void usual_name(struct pdi_play *play, int node, uint64_t id, struct pdi_audit_topic *topic)
 {
     char name[PDI_AUDIT_NAME_MAX];
     (void)snprintf(name, sizeof(name), "/r/%llu", (unsigned long long)id);
     pdi_scenario_name(play, node, id, topic, name);
 }
 
-struct pdi_writer *pdi_scenario_writer(struct pdi_play *play, int node, uint64_t id)
+struct pdi_play_writer *pdi_scenario_writer(struct pdi_play *play, int node, uint64_t id)
 {
-    struct pdi_writer *writer = pdi_play_writer(play, node, id);
+    struct pdi_play_writer *writer = pdi_play_writer(play, node, id);
     usual_name(play, node, id, &writer->topic);
     return writer;
 }

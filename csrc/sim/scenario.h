@@ -43,10 +43,10 @@ void pdi_scenario_links(struct pdi_play *play, const pyddsi_sim_link *quality);
 /* Links that are good but for a delay between 20 us and 5 ms. */
 pyddsi_sim_link pdi_scenario_good_link(struct pdi_play *play);
 /* A writer at one node and readers at others, of resource `id` named "/r/<id>", declared by the writer's node. */
-struct pdi_writer *pdi_scenario_writer(struct pdi_play *play, int node, uint64_t id);
+struct pdi_play_writer *pdi_scenario_writer(struct pdi_play *play, int node, uint64_t id);
 struct pdi_listener *pdi_scenario_reader(struct pdi_play *play, int node, uint64_t id);
 /* Makes a writer or a reader one of a resource with this name, which its node declares. */
-void pdi_scenario_name(struct pdi_play *play, int node, uint64_t id, struct pdi_topic *topic,
+void pdi_scenario_name(struct pdi_play *play, int node, uint64_t id, struct pdi_audit_topic *topic,
                        const char *name);
 
 #define PDI_SCENARIO_BUILD(name) void pdi_scenario_##name(struct pdi_play *play)

@@ -78,7 +78,7 @@ void pdi_scenario_forget(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 3, 15) * MS;
         for (int to = 0; to < count; to++) {
             if (to != from)
@@ -124,7 +124,7 @@ void pdi_scenario_names(struct pdi_play *play)
     for (uint64_t id = 1; id <= writers; id++) {
         char name[PDI_AUDIT_NAME_MAX];
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_play_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_play_writer(play, from, id);
         writer->interval = between(play, 2, 15) * MS;
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
         (void)snprintf(name, sizeof(name), "/r/%u", (unsigned)id);
@@ -156,7 +156,7 @@ void pdi_scenario_spaces(struct pdi_play *play)
     for (uint64_t i = 0; i < some; i++) {
         uint8_t space = spaces[between(play, 0, 5)];
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_play_writer(play, from, 1);
+        struct pdi_play_writer *writer = pdi_play_writer(play, from, 1);
         writer->options.space = writer->topic.space = space;
         pdi_scenario_name(play, from, 1, &writer->topic, "/same");
         for (int to = 0; to < count; to++) {
@@ -200,7 +200,7 @@ void pdi_scenario_unicast(struct pdi_play *play)
 {
     int count = (int)between(play, 3, 5);
     linked_nodes(play, count);
-    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->options.way = PYDDSI_WAY_UNICAST;
     writer->may_fail = 1;
     for (int to = 1; to < count; to++) {
@@ -224,7 +224,7 @@ void pdi_scenario_automatic(struct pdi_play *play)
     linked_nodes(play, count);
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->options.way = PYDDSI_WAY_AUTO;
         writer->interval = between(play, 1, 8) * MS;
         for (int to = 1; to < count; to++) {
@@ -249,7 +249,7 @@ void pdi_scenario_selections(struct pdi_play *play)
     int count = (int)between(play, 2, 5);
     linked_nodes(play, count);
     bool bound = chance(play, 1, 2);
-    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->interval = between(play, 2, 10) * MS;
     writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
     uint8_t limit = (uint8_t)between(play, 1, 255);
@@ -289,7 +289,7 @@ static void guards_take(struct pdi_play *play, uint32_t index, const pyddsi_rece
     (void)author;
     (void)number;
     for (uint32_t i = 0; i < reader->options.guards; i++) {
-        struct pdi_writer *answer = &play->writers[reader->guard_writers[i]];
+        struct pdi_play_writer *answer = &play->writers[reader->guard_writers[i]];
         uint32_t size = reader->options.guard_bytes[i];
         uint32_t matched = pdi_audit_matched(&play->audit, answer->author);
         uint64_t stamp = play->audit.stamp;
@@ -314,7 +314,7 @@ void pdi_scenario_guards(struct pdi_play *play)
     }
     play->config.slow_ms = 60000; /* a reader that waits for its own window is not slow */
     linked_nodes(play, (int)between(play, 2, 3));
-    struct pdi_writer *question = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *question = pdi_scenario_writer(play, 0, 1);
     question->interval = between(play, 2, 10) * MS;
     question->options.way = PYDDSI_WAY_EACH;
     uint64_t answers = between(play, 1, 2);

@@ -41,7 +41,7 @@ static struct pdi_listener *any_listener(struct pdi_play *play, int node, uint64
 
 static void any_writer(struct pdi_play *play, int node, uint64_t id, bool keeps)
 {
-    struct pdi_writer *writer = pdi_scenario_writer(play, node, id);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, node, id);
     writer->interval = between(play, 1, 12) * MS;
     writer->options.way = any_way(play);
     if (keeps || chance(play, 2, 3)) {

@@ -46,7 +46,7 @@ static void build(struct pdi_play *play, enum pdi_hostile_kind kind)
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->may_fail = 1;
         writer->interval = between(play, 5, 20) * MS;
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;

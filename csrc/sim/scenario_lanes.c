@@ -15,9 +15,9 @@ static void machine(struct pdi_play *play, int here, int elsewhere)
     pdi_scenario_nodes(play, elsewhere);
 }
 
-static struct pdi_writer *lane_writer(struct pdi_play *play, int node, uint64_t id)
+static struct pdi_play_writer *lane_writer(struct pdi_play *play, int node, uint64_t id)
 {
-    struct pdi_writer *writer = pdi_scenario_writer(play, node, id);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, node, id);
     writer->interval =
         chance(play, 1, 2) ? between(play, 50, 500) * PDI_TIME_US : between(play, 1, 10) * MS;
     writer->size_max = (uint32_t)between(play, PDI_AUDIT_STUB, chance(play, 1, 3) ? 400 : 60);
@@ -54,7 +54,7 @@ void pdi_scenario_crossing(struct pdi_play *play)
     play->config.lease_ms = 2000;
     machine(play, here, elsewhere);
     pdi_scenario_links(play, &link);
-    struct pdi_writer *writer = lane_writer(play, 0, 1);
+    struct pdi_play_writer *writer = lane_writer(play, 0, 1);
     writer->interval = between(play, 50, 2000) * PDI_TIME_US;
     if (chance(play, 1, 2))
         writer->options.way = PYDDSI_WAY_MULTICAST;
@@ -184,7 +184,7 @@ void pdi_scenario_growing(struct pdi_play *play)
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, here);
-        struct pdi_writer *writer = lane_writer(play, from, id);
+        struct pdi_play_writer *writer = lane_writer(play, from, id);
         writer->interval = between(play, 1, 10) * MS;
         writer->size_max = UINT32_C(1) << between(play, 7, 12);
         writer->may_fail = 1; /* some windows are smaller than that */
@@ -200,7 +200,7 @@ void pdi_scenario_stopped(struct pdi_play *play)
     link.loss_ppm = chance(play, 1, 2) ? (uint32_t)between(play, 0, 200000) : 0;
     machine(play, here, elsewhere);
     pdi_scenario_links(play, &link);
-    struct pdi_writer *writer = lane_writer(play, 0, 1);
+    struct pdi_play_writer *writer = lane_writer(play, 0, 1);
     writer->interval = between(play, 100, 2000) * PDI_TIME_US;
     for (int node = 1; node < here + elsewhere; node++) {
         struct pdi_listener *reader = lane_reader(play, node, 1);

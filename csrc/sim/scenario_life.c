@@ -12,7 +12,7 @@ static void readers_and_writers(struct pdi_play *play, int count)
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = (int)id - 1;
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 3, 20) * MS;
         writer->options.way = chance(play, 1, 3) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
         for (int to = 0; to < count; to++) {
@@ -231,7 +231,7 @@ void pdi_scenario_mix(struct pdi_play *play)
     uint64_t writers = between(play, 1, 4);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 3, 30) * MS;
         writer->options.way = any_way(play);
         writer->large_ppm = chance(play, 1, 3) ? 50000 : 0;

@@ -2,9 +2,9 @@
 #include "sim/scenario_draw.h"
 
 /* Samples of many sizes at any pace, by any way. */
-static struct pdi_writer *any_writer(struct pdi_play *play, int node, uint64_t id)
+static struct pdi_play_writer *any_writer(struct pdi_play *play, int node, uint64_t id)
 {
-    struct pdi_writer *writer = pdi_scenario_writer(play, node, id);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, node, id);
     writer->interval = between(play, 1, 20) * MS;
     writer->size_max = (uint32_t)between(play, PDI_AUDIT_STUB, chance(play, 1, 3) ? 400 : 60);
     writer->many_max = chance(play, 1, 3) ? (uint32_t)between(play, 1, 8) : 1;
@@ -99,7 +99,7 @@ void pdi_scenario_fanout(struct pdi_play *play)
     bad.loss_ppm = (uint32_t)between(play, 10000, 100000);
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->interval = between(play, 5, 20) * MS;
         for (int to = 1; to < count; to++) {
             (void)any_reader(play, to, id);
@@ -180,7 +180,7 @@ void pdi_scenario_fragments(struct pdi_play *play)
     some_nodes(play, 2, link);
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 11; id < 11 + writers; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->large_ppm = 500000;
         writer->large_max = (uint32_t)between(play, 2000, chance(play, 1, 4) ? 60000 : 8000);
         if (play->config.seq_bits < 10 && writer->large_max > 8000)
@@ -233,7 +233,7 @@ void pdi_scenario_pieces(struct pdi_play *play)
     pdi_scenario_nodes(play, count);
     pdi_scenario_links(play, &link);
     for (int from = 1; from < count; from++) {
-        struct pdi_writer *best = pdi_scenario_writer(play, from, (uint64_t)from);
+        struct pdi_play_writer *best = pdi_scenario_writer(play, from, (uint64_t)from);
         best->options.reliability = PYDDSI_BEST_EFFORT;
         best->topic.reliable = 0;
         best->size_max = 2 * play->config.packet_max;
@@ -242,7 +242,7 @@ void pdi_scenario_pieces(struct pdi_play *play)
         any_reader(play, 0, (uint64_t)from)->topic.reliable = 0;
         if (from != 1 && chance(play, 1, 2))
             continue;
-        struct pdi_writer *large = pdi_scenario_writer(play, from, 20 + (uint64_t)from);
+        struct pdi_play_writer *large = pdi_scenario_writer(play, from, 20 + (uint64_t)from);
         large->large_ppm = 800000;
         large->large_max = (uint32_t)between(play, 4000, 12000);
         large->interval = between(play, 20, 60) * MS;
@@ -301,7 +301,7 @@ void pdi_scenario_wrap(struct pdi_play *play)
     play->config.latency_us = 200;
     pdi_scenario_nodes(play, 2);
     pdi_scenario_links(play, &link);
-    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->size_max = PDI_AUDIT_STUB;
     writer->interval = 2 * MS;
     if (play->config.seq_bits == 14) { /* 16,384 numbers in three seconds; others wrap soon */
@@ -350,7 +350,7 @@ void pdi_scenario_rounds(struct pdi_play *play)
     }
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->size_max = PDI_AUDIT_STUB;
         writer->interval = longest ? 60 * PDI_TIME_US : between(play, 300, 1500) * PDI_TIME_US;
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;

@@ -37,7 +37,7 @@ void pdi_scenario_pull(struct pdi_play *play)
     play->config.lease_ms = 2000;
     pdi_scenario_nodes(play, count);
     pdi_scenario_links(play, &link);
-    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->interval = between(play, 3, 20) * MS;
     writer->options.shelf_samples = (uint32_t)between(play, 1, 30);
     for (int to = 1; to < count; to++) {
@@ -88,7 +88,7 @@ void pdi_scenario_periodic(struct pdi_play *play)
     pdi_scenario_links(play, &link);
     /* The way itself, and a repetition or two that the first exchange on a conduit needs. */
     play->theme[0] = 6 * (link.delay_ns + link.jitter_ns) + 4 * MS * play->config.synch_ms + 5 * MS;
-    struct pdi_writer *writer = pdi_scenario_writer(play, 0, 1);
+    struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, 1);
     writer->interval = between(play, 3, 15) * MS;
     writer->options.shelf_samples = (uint32_t)between(play, 1, 30);
     for (int to = 1; to < count; to++) {
@@ -126,7 +126,7 @@ void pdi_scenario_zhe(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->interval = between(play, 2, 20) * MS;
         writer->options.way = any_way(play);
         writer->many_max = chance(play, 1, 3) ? 5 : 1;
@@ -166,7 +166,7 @@ void pdi_scenario_star(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_AUTO;
         for (int to = 0; to < count; to++) {
             if (to != from)
@@ -260,7 +260,7 @@ void pdi_scenario_lengths(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = id == 1 ? 1 : any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->size_max = PDI_AUDIT_STUB;
         writer->interval = between(play, 1, 10) * MS;
         writer->options.way = any_way(play);
@@ -287,7 +287,7 @@ void pdi_scenario_client(struct pdi_play *play)
     uint64_t writers = between(play, 1, 3);
     for (uint64_t id = 1; id <= writers; id++) {
         int from = id == 1 ? 0 : any_node(play, count);
-        struct pdi_writer *writer = pdi_scenario_writer(play, from, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, from, id);
         writer->options.way = chance(play, 1, 2) ? PYDDSI_WAY_EACH : PYDDSI_WAY_MULTICAST;
         for (int to = 0; to < count; to++) {
             if (to != from)

@@ -36,7 +36,7 @@ void pdi_scenario_paths(struct pdi_play *play)
     pdi_scenario_nodes(play, count);
     pdi_scenario_links(play, &link);
     for (uint64_t id = 1; id <= 2; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->size_min = chance(play, 1, 3) ? PDI_AUDIT_STUB : 2000;
         writer->size_max = (uint32_t)between(play, 3000, 12000);
         writer->interval = between(play, 2, 20) * MS;
@@ -94,7 +94,7 @@ void pdi_scenario_lagging(struct pdi_play *play)
     pdi_scenario_links(play, &link);
     uint64_t writers = between(play, 1, 2);
     for (uint64_t id = 1; id <= writers; id++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, 0, id);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, 0, id);
         writer->interval = between(play, 5, 300) * MS;
         writer->many_max = (uint32_t)between(play, 1, 8);
         writer->size_max = PDI_AUDIT_STUB + 20;

@@ -91,7 +91,7 @@ static void build(struct pdi_play *play, struct script *script)
                             .loss_ppm = (uint32_t)(three >> 3) * 5000};
     pdi_scenario_links(play, &link);
     for (uint32_t i = 0; i < PUBLISHERS; i++) {
-        struct pdi_writer *writer = pdi_scenario_writer(play, (int)(i % 2), 1 + i / 2);
+        struct pdi_play_writer *writer = pdi_scenario_writer(play, (int)(i % 2), 1 + i / 2);
         writer->options.way = (uint8_t)(i == 0 ? four & 3 : PYDDSI_WAY_MULTICAST);
         writer->options.conduit = (uint8_t)(i % config->multicasts);
         writer->may_fail = writer->options.way == PYDDSI_WAY_UNICAST;
@@ -114,7 +114,7 @@ static void put(struct pdi_play *play, uint8_t step)
 {
     static const uint32_t sizes[] = {PDI_AUDIT_STUB, 40, 200, 1000};
     uint32_t index = step & 3;
-    struct pdi_writer *writer = &play->writers[index];
+    struct pdi_play_writer *writer = &play->writers[index];
     uint32_t size = sizes[step >> 2 & 3], most = play->config.multicast_bytes[0] / 2;
     writer->size_min = writer->size_max = size < most ? size : most;
     writer->many_max = (step >> 4 & 3) == 3 ? 4 : 1;

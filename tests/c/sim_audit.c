@@ -16,7 +16,7 @@ struct fixture {
 static void begin(struct fixture *fixture)
 {
     pyddsi_config config;
-    struct pdi_topic topic = {.resource = 1, .reliable = 1};
+    struct pdi_audit_topic topic = {.resource = 1, .reliable = 1};
     memset(fixture, 0, sizeof(*fixture));
     pdi_config_init(&config);
     config.id_size = 0;
@@ -291,7 +291,7 @@ static void test_edges(void)
 {
     struct fixture fixture;
     uint8_t payload[SIZE];
-    struct pdi_topic topic = {.resource = 1, .reliable = 1};
+    struct pdi_audit_topic topic = {.resource = 1, .reliable = 1};
     begin(&fixture);
     fixture.audit.authors[fixture.author].matched = 0;
     put(&fixture, payload);
@@ -319,7 +319,7 @@ static void test_newcomer(void)
 {
     struct fixture fixture;
     uint8_t payload[2][SIZE];
-    struct pdi_topic topic = {.resource = 1, .reliable = 1};
+    struct pdi_audit_topic topic = {.resource = 1, .reliable = 1};
     begin(&fixture);
     put(&fixture, payload[0]);
     fixture.audience = pdi_audit_audience(&fixture.audit, 1, 10, &topic);

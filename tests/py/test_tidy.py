@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cbuild import COMPILER, ROOT
-from tidy import RULES
+from tidy import RULES, types_twice
 
 # rule, file, text, what has to be said about it
 WRONG = [
@@ -193,3 +193,16 @@ def test_nothing_may_be_skipped(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "3 failed, 1 passed, 2 errors" in done.stdout, done.stdout
+
+
+def test_types_once(tmp_path: Path) -> None:
+    """Two headers would define one name, and nothing would say so until a file includes both."""
+    assert types_twice(ROOT) == []
+    for room, text in {
+        "base": "struct pdi_x {\n};\nstruct pdi_y;\n",
+        "wire": "/* struct pdi_y {\n */\nstruct pdi_x\n{\n};\n",
+        "proto": "struct pdi_y {\n};\n",
+    }.items():
+        (tmp_path / "csrc" / room).mkdir(parents=True)
+        (tmp_path / "csrc" / room / "x.h").write_text(text)
+    assert types_twice(tmp_path) == ["struct pdi_x is in csrc/base/x.h and in csrc/wire/x.h"]
