@@ -89,7 +89,9 @@ def test_room_that_does_not_come() -> None:
     """A task that waits for room would wait for ever, or not be told why there is none."""
 
     async def program(one: pyddsi.Session, other: pyddsi.Session) -> None:
-        pub, _ = connected(one, other)
+        other.subscriber("a", depth=1)
+        pub = one.publisher("a")
+        pub.wait_matched(timeout=TIMEOUT)
         rows = np.zeros((64, 65536), "u1")
         with pytest.raises(TimeoutError, match="no room for"):
             await pub.put_array_async(rows, timeout=0.01)

@@ -60,9 +60,13 @@ def test_a_limit_refuses_a_peer(
             assert reasons == ["out_of_resources"] * 2
             assert f"No session with {late.name} at {late.endpoint}: {ours}." in full.why_not("a")
             assert f"No session with {full.name} at {full.endpoint}: {theirs}." in late.why_not("a")
-            warnings = [record.getMessage() for record in caplog.records]
-            assert sum(full.title in one and ours in one for one in warnings) == 1
-            assert sum(late.title in one and theirs in one for one in warnings) == 2
+
+            def said(who: pyddsi.Session, what: str) -> int:
+                warnings = [record.getMessage() for record in caplog.records]
+                return sum(who.title in one and what in one for one in warnings)
+
+            full.wait(TIMEOUT, lambda: said(full, ours) and said(late, theirs) == 2)
+            assert (said(full, ours), said(late, theirs)) == (1, 2)
             assert any(drop.reason == "peers_max" for drop in full.drops())
             assert any(drop.reason == "refused" for drop in late.drops())
         for command in (["scout"], ["ps"], ["doctor"]):
