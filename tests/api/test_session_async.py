@@ -12,7 +12,7 @@ import pytest
 
 import pyddsi
 from pyddsi.testing import Sim
-from tests.api.rooms import TIMEOUT, connected, group
+from tests.api.rooms import TIMEOUT, group
 
 APART = {"wait", "loan"}
 """`wait` is the core of the others; a loan waits in its with block, where the memory is written at once."""
