@@ -52,10 +52,11 @@ class Judge:
         )
 
     @staticmethod
-    def _owned_up(one: Record, resource: str) -> bool:
-        """Whether it has a reason for the loss of samples of this resource."""
+    def _owned_up(one: Record, resource: str, *, own: bool) -> bool:
+        """Whether it has a reason for the loss of samples of this resource: its own in pieces may find no room in its own ring at the end."""
         lines = [*one.last("state").get("drops", ()), *one.last("ended").get("drops", ())]
-        if any(what == resource and why in LOSSES for _, why, what, _ in lines):
+        reasons = LOSSES | ({"full"} if own else set())
+        if any(what == resource and why in reasons for _, why, what, _ in lines):
             return True
         return any(line["kind"] == "gap_told" for line in one.log)
 
@@ -77,7 +78,7 @@ class Judge:
             return
         resource = f"soak/{row.slot}/{STREAMS[row.stream]}"
         partings = self._said(reader, ENDS, writer) + self._said(writer, ENDS | LEFT_BEHIND, reader)
-        if row.gaps > partings and not self._owned_up(reader, resource):
+        if row.gaps > partings and not self._owned_up(reader, resource, own=writer is reader):
             yield (
                 f"{title}: {row.missing} samples in {row.gaps} gaps are missing, and they lost each other "
                 f"{partings} times"

@@ -13,6 +13,7 @@ not have. Packets through shared memory are not packets, and none of them is los
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import stat
@@ -59,11 +60,15 @@ def _filter_of(fd: int) -> bytes:
     return code.raw[: size.value * INSTRUCTION.size]
 
 
-def _attach(fd: int, code: bytes) -> None:
+def _attach(fd: int, code: bytes) -> bool:
+    """False: it is no socket any more."""
     program = _Program(len(code) // INSTRUCTION.size, code)
     size = ctypes.sizeof(program)
-    if _libc.setsockopt(fd, socket.SOL_SOCKET, SO_ATTACH_FILTER, ctypes.byref(program), size) != 0:
-        raise OSError(ctypes.get_errno(), "a socket takes no filter")
+    if _libc.setsockopt(fd, socket.SOL_SOCKET, SO_ATTACH_FILTER, ctypes.byref(program), size) == 0:
+        return True
+    if ctypes.get_errno() in {errno.EBADF, errno.ENOTSOCK}:
+        return False
+    raise OSError(ctypes.get_errno(), "a socket takes no filter")
 
 
 class Loss:
@@ -82,8 +87,8 @@ class Loss:
         for fd in _sockets():
             had = _filter_of(fd)
             before = had or INSTRUCTION.pack(ANSWER, 0, 0, ALL)
-            _attach(fd, drop + before)
-            self._before.append((fd, before))
+            if _attach(fd, drop + before):
+                self._before.append((fd, before))
 
     def heal(self) -> None:
         """Nothing is lost any more."""

@@ -169,6 +169,18 @@ def test_judge_takes_reasons(room: tuple[Path, Book, Book], reason: str) -> None
     assert judged(folder).streams() == []
 
 
+def test_judge_takes_a_full_ring_of_its_own(room: tuple[Path, Book, Book]) -> None:
+    """A large sample of one's own, listed as lost for want of room in the own ring, would be a fault; another's would be none."""
+    folder, writer, reader = room
+    full = [["ring", "full", "soak/0/large", 1]]
+    for book, wrong in ((writer, False), (reader, True)):
+        for number in (0, 2):
+            book.heard(0, 1, LARGE, number, whole=True)
+        assert judged(folder).streams() != []
+        book.say("state", quiet=True, in_flight=0, drops=full)
+        assert bool(judged(folder).streams()) == wrong
+
+
 def test_judge_waits_for_the_last(room: tuple[Path, Book, Book]) -> None:
     """What never came at all would not be missed."""
     folder, _, reader = room
