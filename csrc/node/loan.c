@@ -33,7 +33,8 @@ static struct pdi_conduit *only_conduit(struct pdi_node *node,
         pdi_fence_due(node, publisher) || publisher->space != 0) {
         return NULL;
     }
-    if (publisher->multicast && publisher->singles == 0) {
+    if (publisher->multicast && publisher->singles == 0 &&
+        !pdi_way_wide(node, publisher->space, publisher->id)) {
         return &node->out[publisher->conduit];
     }
     return !publisher->multicast && publisher->singles == 1 && node->narrow == 0

@@ -38,9 +38,12 @@ static bool gets_all(const struct pdi_node *node, const struct pdi_publisher *pu
 void pdi_plan_features(struct pdi_node *node)
 {
     uint32_t all = PYDDSI_CAN_ALL;
+    node->id_most = UINT64_MAX;
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         if (pdi_session_established(node, peer)) {
             all &= node->peers[peer].features;
+            uint64_t most = pdi_registry_id_most(node->registry, peer);
+            node->id_most = most < node->id_most ? most : node->id_most;
         }
     }
     for (uint32_t i = 0; i < node->config.multicasts; i++) {

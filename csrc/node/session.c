@@ -385,6 +385,10 @@ bool pdi_session_reap(struct pdi_node *node, uint32_t peer, pdi_time now)
     pdi_member_leave(node, pdi_node_unicast(node, peer), peer, reason, now);
     close_window(node, peer, now);
     pdi_receive_forget(node, peer, now);
+    if (who->reason < PYDDSI_END_LEASE || who->reason == PYDDSI_END_RESTART ||
+        who->reason == PYDDSI_END_LINK) {
+        pdi_registry_broke(node->registry, peer);
+    }
     pdi_registry_leave(node->registry, peer);
     pdi_aside_forget(node, peer);
     pdi_history_forget_peer(node, peer, now);

@@ -543,7 +543,8 @@ struct pdi_node {
     uint32_t peers_used;      /* slots at and above were never used */
     uint32_t established;     /* how many are */
     uint32_t opening;
-    uint32_t narrow;           /* peers that take smaller packets than the others */
+    uint32_t narrow;  /* peers that take smaller packets than the others */
+    uint64_t id_most; /* wider ids go by no group: a zhe that hears it would end its session */
     uint32_t member_changes;   /* counts sessions that came or went */
     uint32_t audience_changes; /* counts matches that came or went */
     uint64_t *ended;           /* bit: this peer is EXPIRED and waits for housekeeping */
@@ -996,6 +997,8 @@ struct pdi_way pdi_way_usual(const struct pdi_node *node, const struct pdi_publi
 /* The same for those who want this very sample; false: nobody does. */
 bool pdi_way_wanted(const struct pdi_node *node, const struct pdi_publisher *publisher,
                     pyddsi_bytes payload, struct pdi_way *way);
+/* Whether samples of this id would end the session of a zhe that hears the group. */
+bool pdi_way_wide(const struct pdi_node *node, uint8_t space, uint64_t id);
 /* Leaves those who can read such a message, and notes who cannot (lacking). The way must stay where it is. */
 void pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
                  const struct pdi_entry *model, size_t size, uint32_t piece, struct pdi_way *way);

@@ -82,15 +82,15 @@ void pdi_way_lack(const struct pdi_node *node, struct pdi_way *way, uint32_t pee
 /* Only peers that can read it get it: a group with one that cannot becomes single copies, and a single one that cannot
  * goes without. */
 static void fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
-                struct pdi_way *way, uint32_t needed, size_t bytes)
+                struct pdi_way *way, uint32_t needed, size_t bytes, bool wide)
 {
     uint32_t words = PDI_BITSET_WORDS(node->config.peers_max);
     if (way->singles != way->bits) {
         memcpy(way->bits, way->singles, words * sizeof(uint64_t));
         way->singles = way->bits;
     }
-    bool fits = way->group == NULL ||
-                ((way->group->features & needed) == needed && bytes <= way->group->packet_max);
+    bool fits = way->group == NULL || (!wide && (way->group->features & needed) == needed &&
+                                       bytes <= way->group->packet_max);
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
         bool grouped = way->group != NULL && pdi_bitset_test(publisher->pushed, peer) &&
                        pdi_node_member(node, way->group, peer)->joined;
@@ -116,6 +116,12 @@ static uint32_t plain_overhead(const struct pdi_node *node, const struct pdi_ent
     return pdi_way_overhead(node, &plain, false);
 }
 
+bool pdi_way_wide(const struct pdi_node *node, uint8_t space, uint64_t id)
+{
+    return node->id_most != UINT64_MAX &&
+           pdi_registry_told_id(node->registry, space, id, true) > node->id_most;
+}
+
 void pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publisher,
                  const struct pdi_entry *model, size_t size, uint32_t piece, struct pdi_way *way)
 {
@@ -125,8 +131,9 @@ void pdi_way_fit(const struct pdi_node *node, const struct pdi_publisher *publis
     if (node->narrow != 0) { /* somebody takes small packets alone */
         bytes = piece != 0 ? node->config.packet_max : size + plain_overhead(node, model);
     }
-    if (needed != 0 || bytes > PDI_STREAM_PACKET_ZHE) {
-        fit(node, publisher, way, needed, bytes);
+    bool wide = way->group != NULL && pdi_way_wide(node, publisher->space, publisher->id);
+    if (needed != 0 || bytes > PDI_STREAM_PACKET_ZHE || wide) {
+        fit(node, publisher, way, needed, bytes, wide);
     }
 }
 

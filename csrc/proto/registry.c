@@ -195,10 +195,12 @@ void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_byte
     struct pdi_registry_peer *joins = &registry->peers[peer];
     if (joins->joined)
         pdi_registry_leave(registry, peer);
+    const struct pdi_widths widths = pdi_width_recall(registry, id);
     *joins = (struct pdi_registry_peer){
         .joined = true,
         .id_size = (uint8_t)id.size,
         .features = features,
+        .widths = widths,
         .cursor = PDI_CHAIN_END,
         .batches_max = at_least(at_most(commit_mode, PDI_REGISTRY_BATCHES_MAX), 1),
         .batch_max = PDI_REGISTRY_BATCH_MAX,

@@ -148,7 +148,10 @@ int pdi_registry_status(const struct pdi_registry *registry, uint32_t handle);
 /* A session with this peer, an index below peers_max, begins. commit_mode as told by property 10, 0 if not told. */
 void pdi_registry_join(struct pdi_registry *registry, uint32_t peer, pyddsi_bytes id,
                        uint32_t features, uint64_t commit_mode);
-/* It has ended; nothing of it remains. */
+/* It is about to end, since the peer ended it or began anew: what that was told last may have been too much for it. (A lease
+ * that is over tells of the network.) */
+void pdi_registry_broke(struct pdi_registry *registry, uint32_t peer);
+/* It has ended; nothing of it remains, but how wide its ids are. */
 void pdi_registry_leave(struct pdi_registry *registry, uint32_t peer);
 
 /* Whether output may have something for this peer. False after output has answered AGAIN, until something has changed. */
@@ -172,6 +175,9 @@ uint64_t pdi_registry_changes_lost(const struct pdi_registry *registry);
 /* Whether a peer has answered for what we told it of the name of this publication. Until then it may not know the name, and
  * what matches by name alone could reach it as a sample of something unknown. True as well if there was nothing to tell. */
 bool pdi_registry_knows(const struct pdi_registry *registry, uint32_t publication, uint32_t peer);
+
+/* The widest id (doubled) that this peer can read, as far as its sessions have shown; UINT64_MAX: any. */
+uint64_t pdi_registry_id_most(const struct pdi_registry *registry, uint32_t peer);
 
 /* The id that samples of this one carry where a peer without features hears them: to it alone, or by a group. */
 uint64_t pdi_registry_told_id(const struct pdi_registry *registry, uint8_t space, uint64_t id,

@@ -65,6 +65,7 @@ int pdi_registry_input(struct pdi_registry *registry, uint32_t peer, uint8_t spa
     for (const uint8_t *at = list.data; status == PYDDSI_OK; at = list.data) {
         if (pdi_list_declaration(&list, &declaration) != PYDDSI_OK)
             break;
+        pdi_width_read(registry, peer, declaration.id);
         if (declaration.kind == PYDDSI_RESULT)
             pdi_registry_result(registry, peer, declaration.commit, declaration.status,
                                 declaration.id);

@@ -132,6 +132,12 @@ static bool stands(struct pdi_registry *registry, uint32_t peer, uint32_t index,
                    const struct pdi_batch *batch)
 {
     const struct pdi_local *local = &registry->locals[index];
+    if (local->id > pdi_registry_id_most(registry, peer)) {
+        /* of numbers that are ours to choose the last one that it can read is in use */
+        pdi_local_refuse(registry, peer, index,
+                         local->is_alias ? PDI_STATUS_SPACE : PDI_STATUS_INVALID);
+        return false;
+    }
     if (local->id % 2 == 0 || local->kind == PYDDSI_SELECTION)
         return true;
     uint32_t on = pdi_local_selecting(registry, local->space, local->id);

@@ -82,6 +82,7 @@ static void accepted(struct pdi_registry *registry, uint32_t peer, uint32_t inde
 {
     switch (*pdi_said(registry, peer, index)) {
     case PDI_SAID_SENT:
+        pdi_width_read(registry, peer, registry->locals[index].id);
         pdi_local_said(registry, peer, index, PDI_SAID_OK);
         pdi_local_settle(registry, index);
         break;

@@ -25,7 +25,8 @@
  *     registry.c          memory, peers coming and going, what is asked
  *     registry_topic.c    topics, names, definitions
  *     registry_match.c    links, routes
- *     registry_local.c    our declarations; registry_judge.c: which can be; registry_alias.c: their numbers for zhe
+ *     registry_local.c    our declarations; registry_judge.c: which can be; registry_alias.c: their numbers for zhe;
+ *                         registry_width.c: and how wide these may be
  *     registry_out.c      telling them to the peers; registry_result.c: what these answer
  *     registry_in.c       what the peers tell; registry_run.c: their transactions
  */
@@ -47,6 +48,7 @@ enum {
     PDI_REGISTRY_UNIT = 32,        /* names are kept in pieces of so many bytes */
     PDI_REGISTRY_LOCALS_MAX = 1 << 20,
     PDI_REGISTRY_REMOTES_MAX = 1 << 22,
+    PDI_REGISTRY_WIDTHS = 3,       /* of a zhe's ids, that a wider one can be too much for */
     PDI_REGISTRY_SHARERS_MAX = 16, /* on average so many peers may define the same resource */
 };
 
@@ -156,6 +158,11 @@ struct pdi_answer {
     uint64_t id;
 };
 
+/* How often in a row a session ended behind a number that is too wide for ids of 8, 16 and 32 bits (registry_width.c). */
+struct pdi_widths {
+    uint8_t ends[PDI_REGISTRY_WIDTHS];
+};
+
 struct pdi_registry_peer {
     bool joined;
     bool told;    /* it has committed something since */
@@ -165,6 +172,7 @@ struct pdi_registry_peer {
     uint8_t id[PYDDSI_ID_MAX];
     uint8_t id_size;
     uint32_t features;
+    struct pdi_widths widths; /* kept from session to session */
 
     /* what it is told */
     uint32_t cursor;                 /* nothing is to be told before this one of the list of all */
@@ -409,6 +417,13 @@ bool pdi_alias_move(struct pdi_registry *registry, uint32_t alias, uint32_t peer
 void pdi_alias_hear(struct pdi_registry *registry, uint32_t peer, pyddsi_bytes name);
 /* Aliases of ours make room, where this id is to have another name, or (size 0) is used without one. */
 void pdi_alias_yield(struct pdi_registry *registry, uint8_t space, uint64_t id, pyddsi_bytes name);
+
+/* ---- registry_width.c */
+
+/* The peer has shown that it can read this id. */
+void pdi_width_read(struct pdi_registry *registry, uint32_t peer, uint64_t id);
+/* What former sessions with a peer of this id have shown, taken out of the slot that remembers it, if one does. */
+struct pdi_widths pdi_width_recall(struct pdi_registry *registry, pyddsi_bytes id);
 
 /* ---- registry_judge.c */
 

@@ -1037,6 +1037,41 @@ static void test_plain_peer(void)
     CHECK_EQ(first.id, 8);
 }
 
+/* If it failed, a zhe would be told numbers that end its session for ever, or would go without numbers that it takes. */
+static void test_widths(void)
+{
+    static const uint64_t widths[] = {UINT8_MAX, UINT16_MAX, UINT32_MAX};
+    static const uint8_t other = 77;
+    pyddsi_declaration first;
+    uint64_t commit;
+    for (size_t i = 0; i < 3; i++) {
+        begin();
+        config.rid_bits = 56;
+        make(A);
+        declare(A, subscription(8));
+        declare(A, subscription(widths[i] + 1));
+        for (int session = 0; session < 2; session++) { /* it owes an answer, and begins anew */
+            pdi_registry_join(node[A], B, (pyddsi_bytes){&ids[B], 1}, 0, 0);
+            CHECK_EQ(pdi_registry_id_most(node[A], B), UINT64_MAX);
+            CHECK_EQ(told(&first, &commit), 3);
+            pdi_registry_broke(node[A], B);
+            pdi_registry_leave(node[A], B);
+        }
+        pdi_registry_join(node[A], 2, (pyddsi_bytes){&other, 1}, 0, 0);
+        CHECK_EQ(pdi_registry_id_most(node[A], 2), UINT64_MAX); /* of one peer alone */
+        pdi_registry_join(node[A], 0, (pyddsi_bytes){&ids[B], 1}, 0, 0);
+        CHECK_EQ(pdi_registry_id_most(node[A], 0), widths[i]);
+        pdi_registry_leave(node[A], 0);
+        pdi_registry_join(node[A], B, (pyddsi_bytes){&ids[B], 1}, 0, 0); /* in whatever slot */
+        CHECK_EQ(pdi_registry_id_most(node[A], B), widths[i]);
+        CHECK_EQ(told(&first, &commit), 2);
+        CHECK_EQ(first.id, 8);
+        say_subscription(widths[i] + 3, 1); /* it shows that it can read such */
+        CHECK_EQ(send(true), PYDDSI_OK);
+        CHECK_EQ(pdi_registry_id_most(node[A], B), UINT64_MAX);
+    }
+}
+
 /* 002-11: if it failed, another mode would stand on the wire than was asked for. */
 static void test_modes(void)
 {
@@ -1262,6 +1297,7 @@ int main(void)
     test_contested();
     test_newcomer();
     test_plain_peer();
+    test_widths();
     test_modes();
     test_limits();
     test_hostile();

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyddsi.errors import DeclarationError
 from pyddsi.testing import Node, Publisher, Sim, Subscriber
 from tests.real.zhe import Zhe
 from tests.real.zhe_config import CONFIGS, Config
@@ -232,4 +233,113 @@ def test_wide_numbers(bits: int) -> None:
     meeting.write(7, rid)
     meeting.net.run(0.5)
     assert [int(bytes(one.data)) for one in sub] == [7]
+    meeting.content()
+
+
+# ---- ids of 8 bits ----
+
+BYTE = CONFIGS["p2p-small"]
+PLAIN = 5
+ROOMY = {"seq_bits": 7, "resources_max": 400, "publishers_max": 200, "subscribers_max": 200}
+
+
+def crowd(count: int) -> list[str]:
+    """Names, more than fit numbers of 8 bits if there are many."""
+    return [f"/plant/p{i}" for i in range(count)]
+
+
+def kinds(node: Node, *wanted: str) -> list[str]:
+    """What happened there, as far as it is of these kinds."""
+    return [event.kind for event in node.events() if event.kind in wanted]
+
+
+@pytest.mark.parametrize("kind", ["publisher", "subscriber"])
+@pytest.mark.parametrize("uris", [0, 100])
+def test_more_names_than_it_has_numbers(kind: str, uris: int) -> None:
+    """A zhe with ids of 8 bits is told the 65th name by a number that ends its session, which begins anew, for ever."""
+    meeting = Meeting(BYTE.changed(uris=uris), **ROOMY)
+    meeting.zhe.subscribe(PLAIN)
+    plain = meeting.node.publisher(PLAIN)
+    made = [getattr(meeting.node, kind)(name) for name in crowd(70)]
+    meeting.join()
+    meeting.net.run(30.0)
+    told = meeting.node.events()
+    assert sum(event.kind == "reconnected" for event in told) == 2
+    refused = [one for one in made if one.status != "settled"]
+    assert {one.status for one in refused} == {"no_space"}
+    assert (
+        6 <= len(refused) <= 8
+    )  # of the 64 it subscribes to 63 at most, and one may have tried the last one
+    assert made[-1] in refused
+    rejected = [event for event in told if event.kind == "rejected"]
+    assert {(event.peer, event.status) for event in rejected} == {
+        (meeting.zhe.id.hex(), "no_space")
+    }
+    with pytest.raises(DeclarationError, match="no room for another name"):
+        made[-1].wait_settled()
+    for number in ALL:
+        meeting.put(plain, number)
+    assert meeting.came == ALL
+    meeting.net.run(30.0)
+    assert kinds(meeting.node, "reconnected", "disconnected") == []
+
+
+@pytest.mark.parametrize("way", ["put", "loan", "many", "best effort"])
+def test_wide_names_among_others(way: str) -> None:
+    """What others publish by a name that it was not told ends the session of such a zhe all the same."""
+    meeting = Meeting(BYTE, 2, **ROOMY)
+    meeting.zhe.subscribe(PLAIN)
+    one, two = meeting.nodes
+    reliable = way != "best effort"
+    made = [one.publisher(name, reliable=reliable) for name in crowd(70)]
+    plain = one.publisher(PLAIN)
+    sub = two.subscriber("/plant/p69", depth=1000)
+    meeting.join()
+    meeting.net.run(30.0)
+    kinds(one)
+    for number in ALL:
+        payload = b"%d" % number
+        if way == "loan":
+            with made[-1].loan(len(payload)) as memory:
+                memory[:] = payload
+        elif way == "many":
+            made[-1].put_many([payload])
+        else:
+            made[-1].put(payload)
+        meeting.net.run(0.01)
+        meeting.put(plain, number)
+    meeting.net.run(30.0)
+    assert kinds(one, "reconnected", "disconnected") == []
+    assert [int(bytes(sample.data)) for sample in sub] == ALL
+    assert meeting.came == ALL
+
+
+def test_number_of_a_program_is_too_wide() -> None:
+    """A subscription to a number of more than 8 bits ends the session of such a zhe for ever."""
+    meeting = Meeting(BYTE, **ROOMY)
+    meeting.zhe.publish(PLAIN)
+    plain, wide = meeting.node.subscriber(PLAIN), meeting.node.subscriber(300)
+    meeting.join()
+    meeting.net.run(30.0)
+    assert kinds(meeting.node, "reconnected") == ["reconnected"] * 2
+    assert (plain.status, wide.status) == ("settled", "invalid")
+    for number in ALL:
+        meeting.write(number, PLAIN)
+    assert [int(bytes(sample.data)) for sample in plain] == ALL
+
+
+@pytest.mark.parametrize("bits", [16, 32, 64])
+def test_wider_ids_take_all_names(bits: int) -> None:
+    """A zhe with wider ids goes without names for the sake of narrow ones, or after sessions that ended for other reasons."""
+    meeting = Meeting(BYTE.changed(rid_bits=bits, rid_max=30000, uris=100), **ROOMY)
+    made = [meeting.node.subscriber(name) for name in crowd(70)]
+    meeting.join()
+    for _ in range(3):
+        meeting.net.run(5.0)
+        assert {one.status for one in made} == {"settled"}
+        for slot in list(meeting.zhe.slots):
+            if slot is not None:
+                meeting.zhe._drop(slot)
+    meeting.net.run(20.0)
+    assert {one.status for one in made} == {"settled"}
     meeting.content()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -364,3 +364,35 @@ def test_peers_over_udp() -> None:
     config = CONFIGS["p2p"].changed(scouting=scouting, scout_ms=100)
     with ending(Udp(zhe_of(config))) as end, session(group=room, interface="lo") as one:
         talk(one, end)
+
+
+# ---- ids of 8 bits ----
+
+
+@pytest.mark.parametrize("how", ["udp", "zhe connects", "we connect"])
+def test_more_names_than_it_has_numbers(how: str) -> None:
+    """A zhe with narrow ids begins its session anew for ever, or nothing says of which names it hears nothing."""
+    config = CONFIGS["p2p-small"].changed(**FAST)
+    names = [f"/plant/p{i}" for i in range(70)]
+    with ExitStack() as stack:
+        if how == "udp":
+            room, scouting = meeting()
+            one = stack.enter_context(session(group=room, interface="lo"))
+            end = stack.enter_context(ending(Udp(zhe_of(config.changed(scouting=scouting)))))
+        elif how == "zhe connects":
+            one = stack.enter_context(session(listen=["tcp/127.0.0.1:0"]))
+            end = stack.enter_context(ending(Tcp(zhe_of(over_tcp(config)), (address(one),))))
+        else:
+            end = stack.enter_context(ending(Tcp(zhe_of(over_tcp(config)), port=0)))
+            one = stack.enter_context(session(peers=[f"tcp/127.0.0.1:{end.address[1]}"]))
+        pubs = [one.publisher(name) for name in names]
+        until(end, lambda: pubs[-1].status == "no_space")
+        until(end, lambda: all(pub.status != "pending" for pub in pubs))
+        assert [pub.status for pub in pubs] == ["settled"] * 64 + ["no_space"] * 6
+        end.zhe.violations.clear()
+        talk(one, end)
+        for why in (one.why_not(names[-1]), *rejections(one, pubs[-1:])):
+            assert "does not accept" in why
+            assert "no room for another name" in why
+        with pytest.raises(TimeoutError, match="no room for another name"):
+            pubs[-1].wait_matched(timeout=0.0)
