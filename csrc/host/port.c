@@ -148,23 +148,29 @@ static uint32_t choose(const struct pdi_port *port)
     return (uint32_t)__builtin_ctz(later != 0 ? later : port->ready);
 }
 
-/* Whether a packet that a group brought was sent by ourselves, or by a session of this machine that does not use our first
- * way and so does not hear us. The kernel leaves most of these out, if it is told to. */
-static bool sent_by_us(struct pdi_port *port, const struct pdi_port_socket *socket,
-                       const pyddsi_endpoint *from)
+/* Whether a packet that a group brought is to be left out. It was sent by ourselves, or by a session of this machine that does
+ * not use our first way and so does not hear us; the kernel leaves most of these out, if it is told to. Or it came by an
+ * interface (`index`; 0: not told) that is no way of ours; or by a further way from an address of that link alone, which no
+ * answer would reach. */
+static bool left_out(struct pdi_port *port, const struct pdi_port_socket *socket,
+                     const pyddsi_endpoint *from, uint32_t index)
 {
     bool group = socket->group.kind != 0;
-    if (!group || (from->port != port->number && pdi_atomic32_load_relaxed(&port->ways) == 0)) {
+    bool further = index != 0 && index != pdi_atomic32_load_relaxed(&port->scope);
+    bool known = !further;
+    if (!group ||
+        (!further && from->port != port->number && pdi_atomic32_load_relaxed(&port->ways) == 0)) {
         return false;
     }
     pdi_lock_take(&port->ways_lock);
     bool ours = socket->own.port == from->port && pdi_port_address_same(&socket->own, from);
     for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
-        ours =
-            ours || (port->way[i].index != 0 && pdi_port_address_same(&port->way[i].address, from));
+        const struct pdi_port_way *way = &port->way[i];
+        ours = ours || (way->index != 0 && pdi_port_address_same(&way->address, from));
+        known = known || way->index == index;
     }
     pdi_lock_give(&port->ways_lock);
-    return ours;
+    return ours || !known || (further && pdi_port_address_link(from));
 }
 
 /* Whether this packet is one of those that a test lets the network lose. */
@@ -268,8 +274,9 @@ bool pdi_port_unpack(struct pdi_port *port, const uint8_t **data, size_t *size,
                      pyddsi_endpoint *from)
 {
     struct pdi_port_inbox *inbox = port->inbox;
-    while (inbox != NULL && pdi_port_inbox_pop(inbox, data, size, from)) { /* what a call brought */
-        if (!sent_by_us(port, &port->sockets[inbox->socket], from) && !lost(port)) {
+    uint32_t index;
+    while (inbox != NULL && pdi_port_inbox_pop(inbox, data, size, from, &index)) {
+        if (!left_out(port, &port->sockets[inbox->socket], from, index) && !lost(port)) {
             return true;
         }
     }
@@ -294,10 +301,16 @@ static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, si
                        size_t *size, pyddsi_endpoint *from)
 {
     union pdi_port_address address;
-    socklen_t length = sizeof address;
+    union pdi_port_control control;
+    struct iovec vector = {data, room};
+    struct msghdr header = {.msg_name = &address,
+                            .msg_namelen = sizeof address,
+                            .msg_iov = &vector,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
     address.any.sa_family = AF_UNSPEC;
-    ssize_t got = recvfrom(port->sockets[number].fd, data, room, MSG_DONTWAIT | MSG_TRUNC,
-                           &address.any, &length);
+    ssize_t got = recvmsg(port->sockets[number].fd, &header, MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0) {
         return empty(port, number) ? PYDDSI_AGAIN : PYDDSI_END;
     }
@@ -305,7 +318,9 @@ static int receive_one(struct pdi_port *port, uint32_t number, uint8_t *data, si
     port->came = number;
     pdi_port_address_get(&address, from);
     *size = (size_t)got;
-    return sent_by_us(port, &port->sockets[number], from) || lost(port) ? PYDDSI_AGAIN : PYDDSI_OK;
+    uint32_t index = pdi_port_inbox_index(&header);
+    return left_out(port, &port->sockets[number], from, index) || lost(port) ? PYDDSI_AGAIN
+                                                                             : PYDDSI_OK;
 }
 
 int pdi_port_receive(struct pdi_port *port, uint8_t *data, size_t room, size_t *size,
@@ -353,7 +368,7 @@ int pdi_port_send(struct pdi_port *port, const pyddsi_endpoint *to, const uint8_
     union pdi_port_address address;
     socklen_t length = pdi_port_address_put(&address, to, pdi_atomic32_load_relaxed(&port->scope));
     uint32_t ways = pdi_atomic32_load_relaxed(&port->ways);
-    for (; ways != 0 && pdi_port_address_group(to); ways &= ways - 1) { /* what fails is lost */
+    for (; ways != 0 && pdi_port_address_wide(to); ways &= ways - 1) { /* what fails is lost */
         (void)sendto(port->way[__builtin_ctz(ways)].fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL,
                      &address.any, length);
     }

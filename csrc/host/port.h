@@ -20,9 +20,9 @@
  * Interfaces. The first way is the interface that the options name, by its name or an address of it; else the
  * one that the system routes the first group through; where no route says it (a switch without a router, an
  * IPv6 group of one link) the first that is up and can send there; and where there is no such interface, as in
- * a container without a network, the loopback, if that is up. If none is named, IPv4 groups are joined, and
+ * a container without a network, the loopback, if that is up. If none is named, groups are joined, and
  * sent to, on every other interface that is up and can do multicast as well, PDI_PORT_WAYS_MAX at most: the
- * further ways. Each of those has a socket that only sends, with the same port, so that peers on that network
+ * further ways (of IPv6, see below). Each of those has a socket that only sends, with the same port, so that peers on that network
  * see an address that they can answer to. This machine hears the first way alone: the other sockets do not
  * loop back, and what comes from another address of this machine (a session that was told to use another
  * interface) is left out, since that session could not hear us. So sessions of one machine meet if they have
@@ -53,8 +53,13 @@
  * groups cannot be told any more. Not IP_MULTICAST_LOOP: it would hide us from all of this machine.
  *
  * IPv6. Its sockets speak IPv6 alone, so no address is an IPv4 address in disguise. An endpoint has
- * no zone: addresses of one link belong to the port's interface. For IPv6 groups Linux gives lo no
- * route; whoever needs them there says, as root, `ip -6 route add local ff00::/8 dev lo`.
+ * no zone: addresses of one link belong to the port's first way, and a packet that came from such an
+ * address by a further way could not be answered. So further ways carry the wider groups alone (ff05::, ff0e::), on
+ * interfaces with an address that is good beyond its link: the kernel sends from that. An interface that has
+ * addresses of its link only is left out, and so is what comes from those by a further way; groups of one link (ff01::,
+ * ff02::), which the kernel sends from such an address, stay on the first way. IPv6 hears a group on all interfaces that any
+ * program here has joined it on: each packet tells by which it came, and others than our ways are left out. For IPv6 groups
+ * Linux gives lo no route; whoever needs them there says, as root, `ip -6 route add local ff00::/8 dev lo`.
  *
  * Fairness. Sockets that are ready are read in turns, one call each, and after 32 calls all are
  * looked at again. A call brings one packet, or, with the option `many`, up to 8 datagrams with

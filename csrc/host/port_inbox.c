@@ -62,15 +62,27 @@ static uint32_t size_of_each(struct msghdr *header, uint32_t whole)
     return whole;
 }
 
+_Static_assert(sizeof(struct in6_pktinfo) == 20, "it fits");
+
+uint32_t pdi_port_inbox_index(struct msghdr *header)
+{
+    for (struct cmsghdr *words = CMSG_FIRSTHDR(header); words != NULL;
+         words = CMSG_NXTHDR(header, words)) {
+        if (words->cmsg_level == IPPROTO_IPV6 && words->cmsg_type == IPV6_PKTINFO) {
+            struct in6_pktinfo info;
+            memcpy(&info, CMSG_DATA(words), sizeof info);
+            return info.ipi6_ifindex;
+        }
+    }
+    return 0;
+}
+
 int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uint32_t socket)
 {
     struct mmsghdr messages[PDI_PORT_INBOX_MAX];
     struct iovec vectors[PDI_PORT_INBOX_MAX];
     union pdi_port_address addresses[PDI_PORT_INBOX_MAX];
-    union {
-        struct cmsghdr head; /* for its alignment */
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control[PDI_PORT_INBOX_MAX];
+    union pdi_port_control control[PDI_PORT_INBOX_MAX];
     for (unsigned i = 0; i < PDI_PORT_INBOX_MAX; i++) {
         vectors[i] = (struct iovec){inbox->data[i], sizeof inbox->data[i]};
         addresses[i].any.sa_family = AF_UNSPEC;
@@ -92,6 +104,7 @@ int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uin
     for (int i = 0; i < got; i++) {
         struct pdi_port_letter *letter = &inbox->letters[i];
         pdi_port_address_get(&addresses[i], &letter->from);
+        letter->index = pdi_port_inbox_index(&messages[i].msg_hdr);
         letter->size = messages[i].msg_len;
         letter->each = size_of_each(&messages[i].msg_hdr, letter->size);
         uint32_t packets = 1;
@@ -105,7 +118,7 @@ int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uin
 }
 
 bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, const uint8_t **data, size_t *size,
-                        pyddsi_endpoint *from)
+                        pyddsi_endpoint *from, uint32_t *index)
 {
     if (inbox->at >= inbox->count) {
         return false;
@@ -116,6 +129,7 @@ bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, const uint8_t **data, size
     *data = inbox->data[inbox->at] + inbox->offset;
     *size = some;
     *from = letter->from;
+    *index = letter->index;
     inbox->offset += some;
     if (inbox->offset >= letter->size) { /* also for one without a byte */
         inbox->at++;

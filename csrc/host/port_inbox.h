@@ -6,7 +6,15 @@
 #ifndef PDI_HOST_PORT_INBOX_H
 #define PDI_HOST_PORT_INBOX_H
 
+#include <sys/socket.h>
+
 #include "host/port_state.h"
+
+/* What the system tells beside a datagram. */
+union pdi_port_control {
+    struct cmsghdr head;                                  /* for its alignment */
+    char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(20)]; /* segments, struct in6_pktinfo */
+};
 
 /* Datagrams of one call, and the bytes of the longest. */
 #define PDI_PORT_INBOX_MAX   8U
@@ -15,6 +23,7 @@
 /* One datagram: packets of `each` bytes, the last one perhaps of fewer. */
 struct pdi_port_letter {
     pyddsi_endpoint from;
+    uint32_t index; /* of the interface that it came by; 0: not told */
     uint32_t size;
     uint32_t each;
 };
@@ -36,8 +45,11 @@ void pdi_port_inbox_close(struct pdi_port *port);
  * negative, and errno says why. */
 int pdi_port_inbox_fill(struct pdi_port *port, struct pdi_port_inbox *inbox, uint32_t socket);
 
+/* The interface by which a datagram came, as the socket of a wide IPv6 group tells it; 0: not told. */
+uint32_t pdi_port_inbox_index(struct msghdr *header);
+
 /* The next packet, where it lies until the inbox is filled again. False: the inbox is empty. */
 bool pdi_port_inbox_pop(struct pdi_port_inbox *inbox, const uint8_t **data, size_t *size,
-                        pyddsi_endpoint *from);
+                        pyddsi_endpoint *from, uint32_t *index);
 
 #endif

@@ -72,7 +72,7 @@ static void add(struct call *call, const struct pdi_port *port,
     call->first[i] = at;
     call->count[i] = count;
     call->each[i] = (uint32_t)first->size;
-    call->grouped[i] = pdi_port_address_group(&first->to);
+    call->grouped[i] = pdi_port_address_wide(&first->to);
     call->vectors[i].iov_base = (uint8_t *)first->data; /* the system only reads it */
     call->vectors[i].iov_len = (size_t)(last->data - first->data) + last->size;
     *header = (struct msghdr){

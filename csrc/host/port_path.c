@@ -105,13 +105,6 @@ static const char *family_name(uint8_t family)
     return family == PDI_PORT_IPV4 ? "IPv4" : "IPv6";
 }
 
-/* Whether an address is one that is good on its own link alone. */
-static bool link_local(const pyddsi_endpoint *address)
-{
-    return address->kind == PDI_PORT_IPV6 && address->ip[0] == 0xfe &&
-           (address->ip[1] & 0xc0) == 0x80;
-}
-
 static void take(struct pdi_port_path *path, const struct pdi_port_interface *row)
 {
     path->address = row->address;
@@ -163,7 +156,8 @@ static int choose(struct pdi_port_path *path, const struct all *all,
         named = same ? row : named;
         /* of several addresses the first; but one that is good beyond its link goes before */
         if (same && row->address.kind == options->family &&
-            (found == NULL || (link_local(&found->address) && !link_local(&row->address)))) {
+            (found == NULL ||
+             (pdi_port_address_link(&found->address) && !pdi_port_address_link(&row->address)))) {
             found = row;
         }
     }
@@ -205,11 +199,8 @@ static int probe_with(int fd, const struct pdi_port_path *path, const pyddsi_end
     return getsockname(fd, &address->any, &size);
 }
 
-/* Where a packet to `group` would come from, sent along the path, or as the system routes it if
- * the path has no interface yet; *refused is 0, or the errno that says why it would not be sent.
- * OK, or negative and a text if there is not even a socket. */
-static int probe(const struct pdi_port_path *path, const pyddsi_endpoint *group,
-                 pyddsi_endpoint *own, int *refused, const struct pdi_port_text *text)
+int pdi_port_path_probe(const struct pdi_port_path *path, const pyddsi_endpoint *group,
+                        pyddsi_endpoint *own, int *refused, const struct pdi_port_text *text)
 {
     union pdi_port_address address;
     int fd = pdi_port_socket_make(group->kind, text);
@@ -237,9 +228,9 @@ static const struct pdi_port_interface *first_fit(const struct all *all,
         pyddsi_endpoint own;
         int refused = 0;
         if (row->up && row->address.kind == group->kind && row->loopback == loopback &&
-            (loopback ||
-             (row->running && row->multicast &&
-              probe(&path, group, &own, &refused, text) == PYDDSI_OK && refused == 0))) {
+            (loopback || (row->running && row->multicast &&
+                          pdi_port_path_probe(&path, group, &own, &refused, text) == PYDDSI_OK &&
+                          refused == 0))) {
             return row;
         }
     }
@@ -254,7 +245,7 @@ static int route(struct pdi_port_path *path, const struct all *all, const pyddsi
     pyddsi_endpoint own = {0};
     const struct pdi_port_interface *found = NULL;
     int refused = 0;
-    int status = probe(path, group, &own, &refused, text);
+    int status = pdi_port_path_probe(path, group, &own, &refused, text);
     if (status < 0) {
         return status;
     }
@@ -326,7 +317,7 @@ int pdi_port_path_find(struct pdi_port_path *path, const struct pdi_port_options
     }
     for (uint32_t i = 0; i < options->groups; i++) {
         int refused = 0;
-        status = probe(path, &options->group[i], &own[i], &refused, text);
+        status = pdi_port_path_probe(path, &options->group[i], &own[i], &refused, text);
         if (status < 0) {
             return status;
         }

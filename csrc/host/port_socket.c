@@ -8,12 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Linux 4.20 and 5.0 know these; the C library's headers may be older. */
+/* Linux 4.20 knows this; the C library's headers may be older. */
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29
-#endif
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
 #endif
 #define IPV6_ADDR_PREFERENCES_OPTION 72
 #define IPV6_PREFER_PUBLIC           2
@@ -162,9 +159,10 @@ int pdi_port_socket_join(const struct pdi_port_options *options, const struct pd
     }
     ask(fd, SO_RCVBUF, options->receive_bytes);
     if (options->family == PDI_PORT_IPV6) {
-        /* IPv4 asks each packet's interface by itself; where the system is too old for this, a
-         * group is heard on all interfaces that anyone here has joined it on */
-        (void)set(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)path->index);
+        /* IPv4 asks each packet's interface by itself; an IPv6 group is heard on all interfaces that anyone here has
+         * joined it on, so the socket tells of each packet by which it came (a group of one link belongs to one, by its
+         * address) */
+        (void)set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
     }
     socklen_t size = pdi_port_address_put(&address, group, path->index);
     if (set(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 && bind(fd, &address.any, size) == 0 &&
@@ -187,12 +185,13 @@ int pdi_port_socket_join(const struct pdi_port_options *options, const struct pd
 
 /* Nothing is sent to the address that it is bound to, which is a group's that it has not joined; it is there for its port.
  * The unicast socket has that port for itself, but for the moment in which this one is bound. */
-int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local)
+int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local,
+                            const pyddsi_endpoint *group)
 {
     char unsaid[PDI_PORT_ADDRESS_ROOM + 80];
     const struct pdi_port_text text = {unsaid, sizeof unsaid};
     struct pdi_port_options quiet = *options;
-    pyddsi_endpoint here = options->group[0];
+    pyddsi_endpoint here = *group;
     union pdi_port_address address;
     int fd = pdi_port_socket_make(options->family, &text);
     if (fd < 0) {
@@ -213,9 +212,14 @@ int pdi_port_socket_further(const struct pdi_port_options *options, int unicast,
     return fd;
 }
 
+static bool muted(const struct pdi_port_way *way)
+{
+    return way->index != 0 && way->address.kind == PDI_PORT_IPV4;
+}
+
 /* A program of the kernel's packet filter: it sees the packet from the UDP header on, which begins
- * with the port of the source, and the IP header in front of that at SKF_NET_OFF. A step for the address of each further
- * way (IPv4 alone has any), which leads to the end that leaves out. Then two for our port, two for each word of our
+ * with the port of the source, and the IP header in front of that at SKF_NET_OFF. A step for the IPv4 address of each
+ * further way, which leads to the end that leaves out. Then two for our port, two for each word of our
  * address, and two ends: whatever differs goes on to the last. */
 void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own,
                           const struct pdi_port_way way[PDI_PORT_WAYS_MAX])
@@ -227,13 +231,13 @@ void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own,
     uint8_t left = 0; /* ways that are still to be compared */
     uint16_t count = 0;
     for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
-        left = (uint8_t)(left + (way[i].index != 0));
+        left = (uint8_t)(left + muted(&way[i]));
     }
     if (left != 0) {
         steps[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
     }
     for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) {
-        if (way[i].index != 0) {
+        if (muted(&way[i])) {
             uint32_t word;
             memcpy(&word, way[i].address.ip, sizeof word);
             left--;

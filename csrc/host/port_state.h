@@ -112,6 +112,27 @@ struct pdi_port {
     struct pdi_atomic64 sends, receives, joined_out, joined_in; /* see port_many.h */
 };
 
+/* Whether an address is one that is good on its own link alone. */
+static inline bool pdi_port_address_link(const pyddsi_endpoint *address)
+{
+    return address->kind == PDI_PORT_IPV6 && address->ip[0] == 0xfe &&
+           (address->ip[1] & 0xc0) == 0x80;
+}
+
+/* Whether an endpoint's address is that of a group. */
+static inline bool pdi_port_address_group(const pyddsi_endpoint *endpoint)
+{
+    return endpoint->kind == PDI_PORT_IPV4 ? (endpoint->ip[0] & 0xf0) == 0xe0
+                                           : endpoint->ip[0] == 0xff;
+}
+
+/* Whether it is that of a group that the further ways carry as well: all but those of one link of IPv6 (ff01::, ff02::). */
+static inline bool pdi_port_address_wide(const pyddsi_endpoint *endpoint)
+{
+    return pdi_port_address_group(endpoint) &&
+           (endpoint->kind == PDI_PORT_IPV4 || (endpoint->ip[1] & 0x0f) > 2);
+}
+
 /* The system's form of an endpoint; answers its size. An IPv6 address of the link takes `scope`. */
 static inline socklen_t pdi_port_address_put(union pdi_port_address *address,
                                              const pyddsi_endpoint *endpoint, uint32_t scope)
@@ -126,9 +147,8 @@ static inline socklen_t pdi_port_address_put(union pdi_port_address *address,
     address->v6.sin6_family = AF_INET6;
     address->v6.sin6_port = htons(endpoint->port);
     memcpy(&address->v6.sin6_addr, endpoint->ip, 16);
-    bool link = endpoint->ip[0] == 0xfe && (endpoint->ip[1] & 0xc0) == 0x80;
-    bool group = endpoint->ip[0] == 0xff && (endpoint->ip[1] & 0x0f) <= 2;
-    address->v6.sin6_scope_id = link || group ? scope : 0;
+    bool group = pdi_port_address_group(endpoint) && !pdi_port_address_wide(endpoint);
+    address->v6.sin6_scope_id = group || pdi_port_address_link(endpoint) ? scope : 0;
     return sizeof(address->v6);
 }
 
@@ -154,13 +174,6 @@ static inline bool pdi_port_address_same(const pyddsi_endpoint *a, const pyddsi_
     return a->kind == b->kind && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }
 
-/* Whether an endpoint's address is that of a group. */
-static inline bool pdi_port_address_group(const pyddsi_endpoint *endpoint)
-{
-    return endpoint->kind == PDI_PORT_IPV4 ? (endpoint->ip[0] & 0xf0) == 0xe0
-                                           : endpoint->ip[0] == 0xff;
-}
-
 /* Writes the address of an endpoint, without its port; answers `out`. */
 const char *pdi_port_address_print(const pyddsi_endpoint *endpoint,
                                    char out[PDI_PORT_ADDRESS_ROOM]);
@@ -169,6 +182,12 @@ const char *pdi_port_address_print(const pyddsi_endpoint *endpoint,
  * to group i are going to come from, without the port. OK, or negative and a text. */
 int pdi_port_path_find(struct pdi_port_path *path, const struct pdi_port_options *options,
                        pyddsi_endpoint *own, const struct pdi_port_text *text);
+
+/* Where a packet to `group` would come from, sent along the path, or as the system routes it if
+ * the path has no interface yet; *refused is 0, or the errno that says why it would not be sent.
+ * OK, or negative and a text if there is not even a socket. */
+int pdi_port_path_probe(const struct pdi_port_path *path, const pyddsi_endpoint *group,
+                        pyddsi_endpoint *own, int *refused, const struct pdi_port_text *text);
 
 /* The socket that everything is sent from, bound; *local gets its port. A descriptor, or negative
  * and a text. */
@@ -179,17 +198,18 @@ int pdi_port_socket_open(const struct pdi_port_options *options, const struct pd
 int pdi_port_socket_join(const struct pdi_port_options *options, const struct pdi_port_path *path,
                          const pyddsi_endpoint *group, const struct pdi_port_text *text);
 
-/* Makes the system leave out what a group brings from `own`, and from the addresses of these ways: never queued, nobody
- * woken. It may refuse; then pdi_port_receive does the same alone. */
+/* Makes the system leave out what a group brings from `own`, and from the IPv4 addresses of these ways: never queued, nobody
+ * woken. It may refuse; then pdi_port_receive does the same alone, as it does for IPv6 addresses of ways. */
 void pdi_port_socket_mute(int fd, const pyddsi_endpoint *own,
                           const struct pdi_port_way way[PDI_PORT_WAYS_MAX]);
 
 /* Joins the group on an interface, or leaves it. Answers as setsockopt. */
 int pdi_port_socket_member(int fd, uint32_t index, const pyddsi_endpoint *group, bool joins);
 
-/* A socket that sends from the port of `unicast` to groups, and that nothing comes to; unsteered. A descriptor, or
- * negative. */
-int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local);
+/* A socket that sends from the port of `unicast` to groups such as this one, which is wide, and that nothing comes to;
+ * unsteered. A descriptor, or negative. */
+int pdi_port_socket_further(const struct pdi_port_options *options, int unicast, uint16_t local,
+                            const pyddsi_endpoint *group);
 
 /* Opens the socket that tells of changes, and begins with the further ways that there are. Nothing of it can fail: without
  * it groups stay on the first way. */

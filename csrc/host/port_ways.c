@@ -80,36 +80,67 @@ static int listen_to_kernel(void)
 
 /* ---- the further ways ---- */
 
-/* Whether an interface is to be a further way. */
-static bool fits(const struct pdi_port *port, const struct pdi_port_interface *row)
-{
-    return row->up && row->running && row->multicast && !row->loopback &&
-           row->address.kind == PDI_PORT_IPV4 && row->index != port->path.index;
-}
-
-/* Every group's socket joins, or leaves. What fails is an interface that has vanished meanwhile, or more memberships than the
- * system allows (igmp_max_memberships): then nothing comes that way. */
-static void member(const struct pdi_port *port, uint32_t index, bool joins)
+/* The first group that further ways carry; null: there is none. */
+static const pyddsi_endpoint *first_wide(const struct pdi_port *port)
 {
     for (uint32_t i = 1; i < port->count; i++) {
-        (void)pdi_port_socket_member(port->sockets[i].fd, index, &port->sockets[i].group, joins);
+        if (pdi_port_address_wide(&port->sockets[i].group)) {
+            return &port->sockets[i].group;
+        }
+    }
+    return NULL;
+}
+
+/* Whether an interface is to be a further way; then *path is that of packets to such groups. Of several IPv6 addresses it has the
+ * one that the kernel sends from, and an address of the link alone is none: a peer could not be answered there. */
+static bool fits(const struct pdi_port *port, const struct pdi_port_interface *row,
+                 const pyddsi_endpoint *group, struct pdi_port_path *path)
+{
+    char unsaid[200];
+    const struct pdi_port_text text = {unsaid, sizeof unsaid};
+    pyddsi_endpoint own;
+    int refused = 0;
+    if (!row->up || !row->running || !row->multicast || row->loopback ||
+        row->address.kind != port->family || row->index == port->path.index) {
+        return false;
+    }
+    *path = (struct pdi_port_path){.address = row->address, .index = row->index};
+    if (port->family == PDI_PORT_IPV4) {
+        return true;
+    }
+    if (pdi_port_path_probe(path, group, &own, &refused, &text) < 0 || refused != 0 ||
+        pdi_port_address_link(&own)) {
+        return false;
+    }
+    path->address = own;
+    return true;
+}
+
+/* Every group's socket joins, or leaves; with `wide` only those that further ways carry. What fails is an interface that has
+ * vanished meanwhile, or more memberships than the system allows (igmp_max_memberships): then nothing comes that way. */
+static void member(const struct pdi_port *port, uint32_t index, bool wide, bool joins)
+{
+    for (uint32_t i = 1; i < port->count; i++) {
+        if (!wide || pdi_port_address_wide(&port->sockets[i].group)) {
+            (void)pdi_port_socket_member(port->sockets[i].fd, index, &port->sockets[i].group,
+                                         joins);
+        }
     }
 }
 
 /* With the lock. Whether it is in use now. */
-static bool use(struct pdi_port *port, struct pdi_port_way *way,
-                const struct pdi_port_interface *row)
+static bool use(struct pdi_port *port, struct pdi_port_way *way, const struct pdi_port_path *path,
+                const pyddsi_endpoint *group)
 {
-    const struct pdi_port_path path = {.address = row->address, .index = row->index};
     if (way->fd < 0) {
-        way->fd = pdi_port_socket_further(&port->options, port->sockets[0].fd, port->number);
+        way->fd = pdi_port_socket_further(&port->options, port->sockets[0].fd, port->number, group);
     }
-    if (way->fd < 0 || pdi_port_socket_steer(way->fd, &path) < 0) {
+    if (way->fd < 0 || pdi_port_socket_steer(way->fd, path) < 0) {
         return false;
     }
-    way->index = row->index;
-    way->address = row->address;
-    member(port, way->index, true);
+    way->index = path->index;
+    way->address = path->address;
+    member(port, way->index, true, true);
     return true;
 }
 
@@ -117,35 +148,36 @@ static bool use(struct pdi_port *port, struct pdi_port_way *way,
 static bool find_ways(struct pdi_port *port)
 {
     struct pdi_port_interface list[PDI_PORT_INTERFACES_MAX];
-    const struct pdi_port_interface *wanted[PDI_PORT_WAYS_MAX];
+    struct pdi_port_path wanted[PDI_PORT_WAYS_MAX];
     uint32_t count = 0, found = 0, kept = 0, bits = 0;
     bool changed = false;
-    bool any = !port->path.chosen && port->family == PDI_PORT_IPV4 && port->count > 1;
-    if (!any || pdi_port_interfaces(list, PDI_PORT_INTERFACES_MAX, &count) < 0) {
+    const pyddsi_endpoint *group = first_wide(port);
+    if (port->path.chosen || group == NULL ||
+        pdi_port_interfaces(list, PDI_PORT_INTERFACES_MAX, &count) < 0) {
         return false;
     }
     for (uint32_t i = 0; i < count && found < PDI_PORT_WAYS_MAX; i++) {
         bool known = false; /* of several addresses the first */
         for (uint32_t k = 0; k < found; k++) {
-            known = known || wanted[k]->index == list[i].index;
+            known = known || wanted[k].index == list[i].index;
         }
-        if (!known && fits(port, &list[i])) {
-            wanted[found++] = &list[i];
+        if (!known && fits(port, &list[i], group, &wanted[found])) {
+            found++;
         }
     }
     for (uint32_t i = 0; i < PDI_PORT_WAYS_MAX; i++) { /* those that are gone */
         struct pdi_port_way *way = &port->way[i];
         bool stays = false;
         for (uint32_t k = 0; k < found && way->index != 0; k++) {
-            if (wanted[k]->index == way->index &&
-                pdi_port_address_same(&wanted[k]->address, &way->address)) {
+            if (wanted[k].index == way->index &&
+                pdi_port_address_same(&wanted[k].address, &way->address)) {
                 stays = true;
                 kept |= UINT32_C(1) << k;
             }
         }
         if (way->index != 0 && !stays) {
             if (way->index != port->path.index) {
-                member(port, way->index, false);
+                member(port, way->index, true, false);
             }
             way->index = 0;
             changed = true;
@@ -154,7 +186,7 @@ static bool find_ways(struct pdi_port *port)
     }
     for (uint32_t k = 0; k < found; k++) { /* and those that are new */
         uint32_t free = (uint32_t)__builtin_ctz(~bits);
-        if ((kept >> k & 1) == 0 && use(port, &port->way[free], wanted[k])) {
+        if ((kept >> k & 1) == 0 && use(port, &port->way[free], &wanted[k], group)) {
             bits |= UINT32_C(1) << free;
             changed = true;
         }
@@ -211,8 +243,8 @@ static bool find_path(struct pdi_port *port)
     port->path = path;
     pdi_atomic32_store_relaxed(&port->scope, path.index);
     if (path.index != before.index) {
-        member(port, before.index, false);
-        member(port, path.index, true);
+        member(port, before.index, false, false);
+        member(port, path.index, false, true);
     }
     for (uint32_t i = 1; i < port->count; i++) {
         for (uint32_t k = 0; k < port->options.groups; k++) {

@@ -1,7 +1,8 @@
-/* host/port.h: machines with several networks, and with addresses that change, in network namespaces of the test's own.
+/* host/port.h: machines with several networks, and with addresses that change, in network namespaces of the test's own. It is
+ * so long because IPv4 and IPv6 go through the same scenes.
  *
- *     here  ── one (10.1.0.1) ───── one (10.1.0.2) ──  there
- *           ── two (10.2.0.1) ───── two (10.2.0.2) ──
+ *     here  ── one (10.1.0.1, fd00:1::1) ───── one (10.1.0.2, fd00:1::2) ──  there
+ *           ── two (10.2.0.1, fd00:2::1) ───── two (10.2.0.2, fd00:2::2) ──
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -13,11 +14,13 @@
 #define LONG  (10 * PDI_TIME_S)
 #define TRIES 20
 
-static const pyddsi_endpoint here_one = {.ip = {10, 1, 0, 1}, .kind = 4};
-static const pyddsi_endpoint here_two = {.ip = {10, 2, 0, 1}, .kind = 4};
-static const pyddsi_endpoint there_one = {.ip = {10, 1, 0, 2}, .kind = 4};
-static const pyddsi_endpoint there_two = {.ip = {10, 2, 0, 2}, .kind = 4};
-static const pyddsi_endpoint moved_one = {.ip = {10, 1, 0, 101}, .kind = 4};
+/* By which the sessions of a test meet: all IPv4, or all IPv6. */
+static pyddsi_endpoint here_one = {.ip = {10, 1, 0, 1}, .kind = 4};
+static pyddsi_endpoint here_two = {.ip = {10, 2, 0, 1}, .kind = 4};
+static pyddsi_endpoint there_one = {.ip = {10, 1, 0, 2}, .kind = 4};
+static pyddsi_endpoint there_two = {.ip = {10, 2, 0, 2}, .kind = 4};
+static pyddsi_endpoint moved_one = {.ip = {10, 1, 0, 101}, .kind = 4};
+static pyddsi_endpoint group = {.ip = {239, 255, 77, 9}, .port = 29989, .kind = 4};
 
 static int here, there;
 static uint8_t own_filter;
@@ -29,13 +32,11 @@ struct place {
     pyddsi_endpoint local;
 };
 
-static const pyddsi_endpoint group = {.ip = {239, 255, 77, 9}, .port = 29989, .kind = 4};
-
 static void open_place(struct place *place, int netns, const char *interface)
 {
     char said[400] = "";
     const struct pdi_port_options options = {.interface = interface,
-                                             .family = 4,
+                                             .family = group.kind,
                                              .ttl = 1,
                                              .loopback = 1,
                                              .own_filter = own_filter,
@@ -180,7 +181,7 @@ static void two_networks(void)
     close_place(&mute);
     /* the other's end may be taken by nobody else, now that it was shared for a moment */
     struct pdi_port_options options = {
-        .interface = "", .family = 4, .ttl = 1, .port = a.local.port};
+        .interface = "", .family = group.kind, .ttl = 1, .port = a.local.port};
     char said[400];
     struct pdi_port *thief;
     pyddsi_endpoint local;
@@ -289,6 +290,126 @@ static void cable_comes(void)
     close_place(&c);
 }
 
+static pyddsi_endpoint six(uint8_t link, uint8_t host)
+{
+    return (pyddsi_endpoint){.ip = {0xfd, [3] = link, [15] = host}, .kind = 6};
+}
+
+/* From now on sessions meet by IPv6. False: this machine does not speak it. */
+static bool speak_six(void)
+{
+    static const char *const names[] = {"one", "two"};
+    pyddsi_endpoint *ours[] = {&here_one, &here_two}, *theirs[] = {&there_one, &there_two};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        printf("no IPv6 here: its groups not tested\n");
+        return false;
+    }
+    close(fd);
+    for (uint8_t i = 0; i < 2; i++) {
+        *ours[i] = six((uint8_t)(i + 1), 1);
+        *theirs[i] = six((uint8_t)(i + 1), 2);
+        set_up(names[i], ours[i], theirs[i]);
+    }
+    moved_one = six(1, 0x65);
+    group = (pyddsi_endpoint){.ip = {0xff, 5, [15] = 0x79}, .port = 29979, .kind = 6};
+    return true;
+}
+
+/* If it failed, a network with IPv6 that comes while a session is open would be left out, or one whose addresses are good on its
+ * link alone would be used, where nothing that is answered arrives. */
+static void six_comes(void)
+{
+    static const pyddsi_endpoint link = {.ip = {0xfe, 0x80, [15] = 0x77}, .kind = 6};
+    static const pyddsi_endpoint far_link = {.ip = {0xfe, 0x80, [15] = 0x78}, .kind = 6};
+    static const pyddsi_endpoint wide = {.ip = {0x20, 1, 0x0d, 0xb8, [15] = 1}, .kind = 6};
+    struct place a, fresh, two, near;
+    pyddsi_endpoint from, list[PDI_PORT_WAYS_MAX];
+    open_place(&a, here, "");
+    wait_ways(&a, 1);
+    take_away("two", &here_two);
+    wait_ways(&a, 0);
+    give("two", &link);
+    open_place(&fresh, here, "");
+    wait_ways(&fresh, 0);
+    close_place(&fresh);
+    open_place(&two, there, "two");
+    netns_enter(here);
+    give("two", &here_two);
+    wait_ways(&a, 1);
+    reaches(&a, &two, &here_two, 3);
+    reaches(&two, &a, &there_two, 5);
+    netns_enter(there);
+    give("two", &far_link);
+    open_place(&near, there, "fe80::78");
+    say(&near, &group, 7); /* it cannot be answered */
+    say(&two, &group, 8);
+    CHECK_EQ(hear(&a, &from), 8);
+    CHECK(pdi_port_address_same(&from, &there_two));
+    CHECK_EQ(hear(&two, &from), 7);
+    netns_enter(here);
+    give("two", &wide); /* which the kernel prefers for groups, */
+    take_away("two", &here_two);
+    give("two", &here_two); /* and tells of after this one */
+    open_place(&fresh, here, "");
+    say(&fresh, &group, 9);
+    CHECK_EQ(hear(&two, &from), 9);
+    CHECK(pdi_port_address_same(&from, &wide));
+    CHECK_EQ(pdi_port_addresses(fresh.port, list, PDI_PORT_WAYS_MAX), 2);
+    CHECK(pdi_port_address_same(&list[1], &wide));
+    netns_enter(here);
+    take_away("two", &wide);
+    take_away("two", &link);
+    netns_enter(there);
+    take_away("two", &far_link);
+    close_place(&a);
+    close_place(&fresh);
+    close_place(&two);
+    close_place(&near);
+}
+
+/* If it failed, a group of one link would be heard on links where its packets' sources cannot be answered. */
+static void six_link(void)
+{
+    const pyddsi_endpoint before = group;
+    struct place a, one, two;
+    pyddsi_endpoint from;
+    group.ip[1] = 2;
+    open_place(&a, here, "");
+    open_place(&one, there, "one");
+    open_place(&two, there, "two");
+    CHECK_EQ(pdi_atomic32_load_relaxed(&a.port->ways), 0);
+    say(&a, &group, 1);
+    CHECK_EQ(hear(&one, &from), 1);
+    CHECK(pdi_port_address_same(&from, &here_one));
+    say(&two, &group, 2);
+    say(&one, &group, 3);
+    CHECK_EQ(hear(&a, &from), 3);
+    close_place(&a);
+    close_place(&one);
+    close_place(&two);
+    group = before;
+}
+
+/* Others of this machine may join the group on an interface that is none of ours. If it failed, what comes there would be taken,
+ * and a session on lo would hear one on a network that does not hear it. */
+static void six_elsewhere(void)
+{
+    struct place a, b, lo;
+    pyddsi_endpoint from;
+    open_place(&a, here, "");
+    open_place(&b, here, "");
+    open_place(&lo, here, "lo");
+    say(&lo, &group, 1);
+    say(&b, &group, 2);
+    CHECK_EQ(hear(&a, &from), 2);
+    say(&a, &group, 3);
+    CHECK_EQ(hear(&b, &from), 3);
+    close_place(&a);
+    close_place(&b);
+    close_place(&lo);
+}
+
 static bool prepared(void)
 {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
@@ -313,6 +434,20 @@ static void all(void)
         two_networks();
         many_packets();
         address_changes();
+    }
+    if (!speak_six()) {
+        return;
+    }
+    for (own_filter = 0; own_filter < 2; own_filter++) {
+        two_networks();
+        many_packets();
+        address_changes();
+        six_comes();
+        six_link();
+    }
+    route_groups_to_lo();
+    for (own_filter = 0; own_filter < 2; own_filter++) {
+        six_elsewhere();
     }
 }
 

@@ -191,10 +191,11 @@ static inline bool make_cable(const char *name)
 /* ip addr del ADDRESS dev NAME */
 static inline void take_away(const char *name, const pyddsi_endpoint *address)
 {
-    const struct ifaddrmsg what = {
-        .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = if_nametoindex(name)};
+    const struct ifaddrmsg what = {.ifa_family = address->kind == 4 ? AF_INET : AF_INET6,
+                                   .ifa_prefixlen = address->kind == 4 ? 24 : 64,
+                                   .ifa_index = if_nametoindex(name)};
     struct question question = ask(RTM_DELADDR, &what, sizeof what);
-    with(&question, IFA_LOCAL, address->ip, 4);
+    with(&question, IFA_LOCAL, address->ip, address->kind == 4 ? 4 : 16);
     CHECK_EQ(answer(&question), 0);
 }
 
