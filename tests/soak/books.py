@@ -14,6 +14,7 @@ import json
 import mmap
 import os
 import struct
+import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -75,6 +76,7 @@ class Book:
         self._log = os.open(folder / f"{slot}-{life}.log", flags, 0o600)
         self._rows: dict[tuple[int, int, int], tuple[int, Source]] = {}
         self._recent: dict[tuple[int, int], deque[int]] = {}  # of best effort
+        self._new = threading.Lock()  # two streams that begin at one time would have one row
 
     def sent(self, stream: int, begun: int, accepted: int) -> None:
         """So many samples of ours were begun, and accepted."""
@@ -85,14 +87,16 @@ class Book:
         key = slot, life, stream
         found = self._rows.get(key)
         if found is None:
-            for old in [one for one in self._recent if one[0] == slot and one[1] < life - 1]:
-                del self._recent[old]  # nothing of it can be on its way any more
-            at = _HEAD + len(self._rows) * _ROW.size
-            found = self._rows[key] = at, Source(slot, stream, life, first=number, last=number - 1)
+            source = Source(slot, stream, life, first=number, last=number - 1)
+            with self._new:
+                found = self._rows[key] = _HEAD + len(self._rows) * _ROW.size, source
         at, row = found
         row.count += 1
         row.corrupt += not whole
-        if stream == BEST:
+        if stream == BEST:  # of which one thread is told
+            if row.count == 1:
+                for old in [one for one in self._recent if one[0] == slot and one[1] < life - 1]:
+                    del self._recent[old]  # nothing of it can be on its way any more
             recent = self._recent.setdefault((slot, life), deque(maxlen=RECENT))
             new = number > row.last or number not in recent
             recent.append(number)
