@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.soak.books import BEST, STREAMS, Record, Source
+from tests.soak.books import BEST, LARGE, SMALL, STREAMS, Record, Source
 
 MIB = 1 << 20
 GROWTH = 6 * MIB
@@ -94,6 +94,17 @@ class Judge:
         ]
 
     # ---- the end ----
+
+    def strangers(self, alive: Iterable[tuple[int, int]]) -> bool:
+        """Whether one of those that are alive has not yet heard a stream of another one, and so cannot hear its end."""
+        here = [self.records[one] for one in alive]
+        return any(
+            (writer.slot, writer.life, stream) not in reader.heard
+            for writer in here
+            for reader in here
+            for stream in (SMALL, LARGE)
+            if writer is not reader
+        )
 
     def behind(self, alive: Iterable[tuple[int, int]]) -> list[str]:
         """Who of those that are alive lacks something that was accepted."""

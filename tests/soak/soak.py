@@ -44,7 +44,6 @@ ROOT = Path(__file__).parents[2]
 LEASE = 2.0
 SCOUT = 0.5
 FAULT_EVERY = 1.2
-SETTLE = 3.0
 PATIENCE = 60.0
 STEP = 0.1
 SHARED = Path("/dev/shm")  # noqa: S108 - looked at, not used
@@ -275,10 +274,10 @@ class Soak:
             slot.tell("heal")
             if slot.process is None:
                 self.begin(slot)
-        end = time.monotonic() + SETTLE
-        while time.monotonic() < end:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.judge().strangers(self.alive()):
             self.look()
-            self.clock.wait(STEP)
+            self.clock.wait(5 * STEP)
 
     def settle(self) -> list[str]:
         """Nobody puts; what was accepted has to arrive. Answers what did not."""

@@ -191,6 +191,16 @@ def test_judge_waits_for_the_last(room: tuple[Path, Book, Book]) -> None:
     assert any("large: 10 accepted, 1.1 has those up to 0" in fault for fault in behind)
 
 
+def test_judge_knows_strangers(room: tuple[Path, Book, Book]) -> None:
+    """The last process to begin would be asked for samples from before its time."""
+    folder, writer, reader = room
+    for book, slot in ((reader, 0), (writer, 1)):
+        for stream in (SMALL, LARGE):
+            assert judged(folder).strangers([(0, 1), (1, 1)])
+            book.heard(slot, 1, stream, 0, whole=True)
+    assert not judged(folder).strangers([(0, 1), (1, 1)])
+
+
 def test_judge_weighs(room: tuple[Path, Book, Book]) -> None:
     """Memory and descriptors that become more would not be seen."""
     folder, writer, _ = room
