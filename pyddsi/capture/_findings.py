@@ -197,8 +197,9 @@ def _declined(info: Info, tally: Tally) -> Iterator[Finding]:
         name = f"selection {rid[1:]}" if rid.startswith("-") else rid
         first = tally.firsts[f"declined.{what}"]
         sides.setdefault((who, whose), []).append((f"{name} ({why})", count, first))
-    for (who, whose), found in sides.items():
+    for found in sides.values():
         found.sort(key=lambda one: one[2])
+    for (who, whose), found in sorted(sides.items(), key=lambda side: (side[1][0][2], side[0])):
         times = sum(n for _, n, _ in found)
         several = [
             f"{name}, {_times(n, 'time')}" if n != times > 1 else name for name, n, _ in found

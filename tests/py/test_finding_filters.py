@@ -127,7 +127,9 @@ BAD_LENGTHS = ("check_sequence.pcap", "check_sequence.pcapng", "udp_length.pcap"
 def whole() -> list[str]:
     """Odd files that tshark reads to their end."""
     return sorted(
-        name for name, (_, seen) in pitfalls().items() if not seen.damage and not seen.tail
+        name
+        for name, (_, seen) in pitfalls().items()
+        if not seen.damage and not seen.tail and name not in BAD_LENGTHS
     )
 
 
