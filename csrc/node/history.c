@@ -19,8 +19,9 @@
  * numbers are, so what the network has kept back until then is old. If no sample of KEPT has come yet, all will, from the oldest
  * on: then a new reader need not ask. So a session with peers that keep nothing says not a word.
  *
- * A reader counts by the number of the question: an end mark of one that was asked before it came is for former readers of the
- * same id. While one question about an id is open, further readers of that id wait for its end, and ask then.
+ * What is sent for HISTORY says for which id, and not for which question. So while one question about an id is open, further
+ * readers of that id wait for its end, and ask then; and while a peer still answers a question whose readers have all gone, it is
+ * asked nothing. Each question has one end mark, as long as the session lasts.
  *
  * Readers of the publisher's own session take from the shelf as their rings have room, and reliable publishers wait for them.
  * Peers of former versions, and zhe, get what was kept once for each subscription that they declare.
@@ -35,6 +36,34 @@ static void wait_no_more(struct pdi_node *node, struct pdi_subscriber *reader, u
         pdi_bitset_clear(reader->waits, peer);
         pdi_bitset_clear(reader->asked, peer);
         node->waiting--;
+    }
+}
+
+/* Readers of one id are told apart by nothing that is on the wire. */
+static bool is_same(const struct pdi_subscriber *one, const struct pdi_subscriber *other)
+{
+    return other->used && other->mode == PYDDSI_PUSH && one->id == other->id &&
+           one->space == other->space;
+}
+
+static bool is_open(const struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t peer)
+{
+    for (uint32_t i = 0; i < node->readers_used; i++) {
+        const struct pdi_subscriber *other = &node->readers[i];
+        if (is_same(reader, other) && pdi_bitset_test(other->asked, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A reader that has not got all of its answer. If it was the last of those that had asked, the rest comes for nobody. */
+static void leave(struct pdi_node *node, struct pdi_subscriber *reader, uint32_t peer)
+{
+    bool asked = pdi_bitset_test(reader->asked, peer);
+    wait_no_more(node, reader, peer);
+    if (asked && !is_open(node, reader, peer)) {
+        node->peers[peer].orphans++;
     }
 }
 
@@ -74,7 +103,6 @@ void pdi_history_reader(struct pdi_node *node, struct pdi_subscriber *reader)
     uint32_t index = (uint32_t)(reader - node->readers);
     reader->waits = node->reader_bits + (size_t)index * words * 2;
     reader->asked = reader->waits + words;
-    reader->born = node->questions;
     memset(reader->waits, 0, (size_t)words * 2 * sizeof *reader->waits);
     if (reader->mode != PYDDSI_PUSH) {
         return;
@@ -92,7 +120,7 @@ void pdi_history_forget_reader(struct pdi_node *node, struct pdi_subscriber *rea
 {
     uint32_t index = (uint32_t)(reader - node->readers);
     for (uint32_t peer = 0; peer < node->peers_used; peer++) {
-        wait_no_more(node, reader, peer);
+        leave(node, reader, peer);
     }
     for (uint32_t i = 0; node->own_waiting != 0 && i < node->pullers_used; i++) {
         struct pdi_puller *puller = &node->pullers[i];
@@ -106,6 +134,7 @@ void pdi_history_forget_reader(struct pdi_node *node, struct pdi_subscriber *rea
 void pdi_history_forget_peer(struct pdi_node *node, uint32_t peer, pdi_time now)
 {
     node->peers[peer].keeps = 0;
+    node->peers[peer].orphans = 0;
     for (uint32_t i = 0; node->waiting != 0 && i < node->readers_used; i++) {
         if (node->readers[i].used) {
             wait_no_more(node, &node->readers[i], peer);
@@ -124,24 +153,6 @@ void pdi_history_forget_peer(struct pdi_node *node, uint32_t peer, pdi_time now)
         }
         puller->used = puller->rests = 0;
     }
-}
-
-/* Readers of one id are told apart by nothing that is on the wire. */
-static bool is_same(const struct pdi_subscriber *one, const struct pdi_subscriber *other)
-{
-    return other->used && other->mode == PYDDSI_PUSH && one->id == other->id &&
-           one->space == other->space;
-}
-
-static bool is_open(const struct pdi_node *node, const struct pdi_subscriber *reader, uint32_t peer)
-{
-    for (uint32_t i = 0; i < node->readers_used; i++) {
-        const struct pdi_subscriber *other = &node->readers[i];
-        if (is_same(reader, other) && pdi_bitset_test(other->asked, peer)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* For this reader, and for all of its id that wait. What has no room waits: the window's next ACK tries again. */
@@ -174,10 +185,11 @@ void pdi_history_tick(struct pdi_node *node, pdi_time now)
         for (uint32_t peer = pdi_bitset_find(reader->waits, peers, 0); peer < peers;
              peer = pdi_bitset_find(reader->waits, peers, peer + 1)) {
             int taken = pdi_registry_taken(node->registry, reader->registry, peer);
-            if (taken == PDI_STATUS_OK && !is_open(node, reader, peer)) {
+            if (taken == PDI_STATUS_OK && node->peers[peer].orphans == 0 &&
+                !is_open(node, reader, peer)) {
                 ask(node, reader, peer, now);
             } else if (taken != PDI_STATUS_OK && taken != PDI_REGISTRY_PENDING) {
-                wait_no_more(node, reader, peer); /* the peer does not have it: nothing will come */
+                leave(node, reader, peer); /* the peer does not have it: nothing will come */
             }
         }
     }
@@ -213,13 +225,16 @@ void pdi_history_end(struct pdi_node *node, const struct pdi_arrival *arrival, u
         pdi_vle_get(&in, UINT64_MAX, PDI_VLE_MAX, &best) == PDI_VLE_OK) {
         pass_best(node, arrival, best, now);
     }
+    bool orphan = true;
     for (uint32_t i = 0; node->waiting != 0 && i < node->readers_used; i++) {
         struct pdi_subscriber *reader = &node->readers[i];
-        if (reader->used && reader->id == id && reader->space == space && reader->born < question &&
+        if (reader->used && reader->id == id && reader->space == space &&
             pdi_bitset_test(reader->asked, arrival->peer)) {
             wait_no_more(node, reader, arrival->peer);
+            orphan = false;
         }
     }
+    node->peers[arrival->peer].orphans -= orphan && node->peers[arrival->peer].orphans != 0;
     node->kick = 1; /* others may ask now */
 }
 

@@ -260,7 +260,8 @@ struct pdi_node_peer {
     pdi_time since;        /* established */
     uint32_t slots;        /* packets that it keeps from being reused, waiting for earlier ones */
     pyddsi_endpoint places[PDI_PLACES_MAX]; /* of its own, as it told; kind 0: none (gossip.c) */
-    uint8_t keeps; /* samples came in this session from publishers that keep them (history.c) */
+    uint8_t keeps;    /* samples came in this session from publishers that keep them (history.c) */
+    uint32_t orphans; /* questions that it still answers, and whose readers have gone (history.c) */
 };
 
 /* ---- a publisher ---- */
@@ -342,8 +343,7 @@ struct pdi_subscriber {
     uint32_t guard_publisher[PYDDSI_GUARD_MAX];
     uint32_t guard_bytes[PYDDSI_GUARD_MAX];
     uint64_t *waits; /* bits of peers whose history comes first, */
-    uint64_t *asked; /* and of those of them that were asked for it, */
-    uint64_t born;   /* by a question behind this one (history.c) */
+    uint64_t *asked; /* and of them those that were asked for it */
 };
 
 /* Declarations that are neither: resources, selections, bindings. */
